@@ -1,0 +1,1 @@
+//! One file per job kind: the front page of the program.

@@ -1,0 +1,1 @@
+//! Electronic data capture: where a study's dictionary and records come from.

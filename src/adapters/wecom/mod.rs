@@ -1,0 +1,1 @@
+//! 企业微信 (WeCom): callback cryptography and the message API.

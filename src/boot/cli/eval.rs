@@ -1,0 +1,15 @@
+//! `iit eval`: how well the router and the verdicts do on labelled sets.
+
+use super::exit::{CommandResult, Failure};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(_args: Args) -> CommandResult {
+    Err(Failure::Usage("not available yet".to_owned()))
+}

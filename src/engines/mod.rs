@@ -1,0 +1,5 @@
+//! Decisions without I/O: rules, SOP, router.
+
+pub mod router;
+pub mod rules;
+pub mod sop;

@@ -1,0 +1,1 @@
+//! Hard rules: JSON Logic syntax, three-valued answers.

@@ -1,0 +1,1 @@
+//! Webhook and REST: verify, store, enqueue, read.

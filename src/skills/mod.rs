@@ -1,0 +1,1 @@
+//! Skill files: parsing of both seed shapes, graph check.

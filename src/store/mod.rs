@@ -1,0 +1,1 @@
+//! The only domain SQL: one file per aggregate, functions over `&mut PgConnection`.

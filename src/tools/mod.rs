@@ -1,0 +1,1 @@
+//! What engines may call; one tool a file.

@@ -1,0 +1,10 @@
+//! Vocabulary shared by every rung: no I/O, no SQL, no clock but [`clock`].
+
+pub mod clock;
+pub mod dictionary;
+pub mod finding;
+pub mod ids;
+pub mod project;
+pub mod record;
+pub mod rule;
+pub mod text;
