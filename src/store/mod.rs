@@ -1,1 +1,16 @@
 //! The only domain SQL: one file per aggregate, functions over `&mut PgConnection`.
+//!
+//! Transactions are opened by the use case (jobs, entry handlers, commands), never here.
+
+pub mod audit;
+pub mod batches;
+pub mod conversations;
+pub mod idempotency;
+pub mod inbox;
+pub mod ledger;
+pub mod outbox;
+pub mod projects;
+pub mod replies;
+pub mod runs;
+pub mod skills;
+pub mod wecom_tokens;

@@ -1,0 +1,9 @@
+DROP TABLE iit_schema.iit_idempotency_keys;
+DROP TABLE iit_schema.iit_wecom_tokens;
+DROP TABLE iit_schema.iit_sender_projects;
+DROP TABLE iit_schema.iit_conversation_history;
+DROP TABLE iit_schema.iit_conversations;
+DROP TABLE iit_schema.iit_outbox_parts;
+DROP TABLE iit_schema.iit_outbox;
+DROP TABLE iit_schema.iit_reply_parts;
+DROP TABLE iit_schema.iit_inbox;

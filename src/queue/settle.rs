@@ -1,0 +1,181 @@
+//! The fenced end of an attempt: the job's new state, its results and the next jobs commit together.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+
+use super::{
+    enqueue::{EnqueueError, Enqueued, NewJob, enqueue, enqueue_many},
+    job::{JobError, Outcome},
+    lease::Lease,
+    wake::Wake,
+};
+
+/// Proof that a job was settled; only a committed [`Settlement`] makes one.
+#[derive(Debug)]
+pub struct Settled(());
+
+/// Why an attempt could not be settled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettleError {
+    /// The row carries another lease, or is not running: whatever was done is rolled back.
+    #[error("the lease on job {0} was lost; another worker has it")]
+    LostLease(i64),
+    /// The database failed.
+    #[error("a settlement failed in the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// A following job could not be enqueued.
+    #[error(transparent)]
+    Enqueue(#[from] EnqueueError),
+}
+
+impl From<SettleError> for JobError {
+    fn from(error: SettleError) -> Self {
+        match error {
+            SettleError::LostLease(_) => Self::LostLease,
+            SettleError::Database(error) => error.into(),
+            SettleError::Enqueue(error) => error.into(),
+        }
+    }
+}
+
+impl From<EnqueueError> for JobError {
+    fn from(error: EnqueueError) -> Self {
+        match error {
+            EnqueueError::Database(error) => error.into(),
+            other => Self::dead(other),
+        }
+    }
+}
+
+/// One transaction that ends an attempt. The fence is taken first: the job's row is locked until the
+/// commit, so nobody can sweep or claim it meanwhile.
+///
+/// Never hold one across a network call. Dropping it without [`Settlement::commit`] rolls back.
+pub struct Settlement {
+    tx: Transaction<'static, Postgres>,
+    wake: Wake,
+    queues: BTreeSet<String>,
+}
+
+impl Lease {
+    /// Opens the transaction that ends this attempt with `outcome`.
+    ///
+    /// # Errors
+    /// [`SettleError::LostLease`] when the job is ours no more.
+    pub async fn settle(
+        &self,
+        pool: &PgPool,
+        wake: &Wake,
+        outcome: &Outcome,
+    ) -> Result<Settlement, SettleError> {
+        let mut tx = pool.begin().await?;
+        let fenced = fence(&mut tx, self, outcome).await?;
+        if !fenced {
+            return Err(SettleError::LostLease(self.job));
+        }
+        let mut queues = BTreeSet::new();
+        // The next of the group, or this job itself, becomes claimable.
+        let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
+        if self.group.is_some() || stays {
+            queues.insert(self.queue.clone());
+        }
+        Ok(Settlement {
+            tx,
+            wake: wake.clone(),
+            queues,
+        })
+    }
+}
+
+impl Settlement {
+    /// The transaction, for the store's functions.
+    pub fn conn(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// Enqueues a following job in this transaction.
+    ///
+    /// # Errors
+    /// See [`EnqueueError`].
+    pub async fn enqueue(&mut self, job: NewJob) -> Result<Enqueued, EnqueueError> {
+        self.queues.insert(job.queue.clone());
+        enqueue(&mut self.tx, job).await
+    }
+
+    /// Enqueues many following jobs in this transaction.
+    ///
+    /// # Errors
+    /// See [`EnqueueError`].
+    pub async fn enqueue_many(&mut self, jobs: &[NewJob]) -> Result<u64, EnqueueError> {
+        self.queues.extend(jobs.iter().map(|job| job.queue.clone()));
+        enqueue_many(&mut self.tx, jobs).await
+    }
+
+    /// Commits everything and wakes the workers of the jobs that follow.
+    ///
+    /// # Errors
+    /// The commit failed. When the connection broke it may still have happened; a later settle by the
+    /// same lease then finds it lost.
+    pub async fn commit(self) -> Result<Settled, SettleError> {
+        self.tx.commit().await?;
+        self.wake.queues(self.queues);
+        Ok(Settled(()))
+    }
+}
+
+/// Writes the outcome if, and only if, the lease still holds. Returns whether it did.
+async fn fence(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    outcome: &Outcome,
+) -> Result<bool, sqlx::Error> {
+    let rows = match outcome {
+        Outcome::Done | Outcome::Cancel(_) | Outcome::Dead(_) => {
+            let (state, why) = match outcome {
+                Outcome::Cancel(why) => ("cancelled", Some(why.as_str())),
+                Outcome::Dead(why) => ("dead", Some(why.as_str())),
+                _ => ("done", None),
+            };
+            sqlx::query!(
+                r#"UPDATE iit_jobs
+                   SET state = $3, finished_at = clock_timestamp(), last_error = COALESCE($4, last_error),
+                       lease_token = NULL, lease_expires_at = NULL, worker = NULL
+                   WHERE id = $1 AND lease_token = $2 AND state = 'running'"#,
+                lease.job,
+                lease.token,
+                state,
+                why,
+            )
+            .execute(conn)
+            .await?
+        }
+        Outcome::Retry { after, why } => requeue(conn, lease, *after, Some(why), 0).await?,
+        Outcome::Snooze(after) => requeue(conn, lease, *after, None, 1).await?,
+    };
+    Ok(rows.rows_affected() == 1)
+}
+
+async fn requeue(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    after: Duration,
+    why: Option<&str>,
+    give_back: i32,
+) -> Result<sqlx::postgres::PgQueryResult, sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_jobs
+           SET state = 'available', run_at = clock_timestamp() + make_interval(secs => $3),
+               last_error = COALESCE($4, last_error), attempt = attempt - $5,
+               lease_token = NULL, lease_expires_at = NULL, worker = NULL
+           WHERE id = $1 AND lease_token = $2 AND state = 'running'"#,
+        lease.job,
+        lease.token,
+        after.as_secs_f64(),
+        why,
+        give_back,
+    )
+    .execute(conn)
+    .await
+}

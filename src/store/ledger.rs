@@ -1,0 +1,494 @@
+//! The ledger of findings. A finding has a fingerprint without a value in it, so a re-run meets its own
+//! earlier finding: it is updated or reopened, never duplicated. Fixed data only *proposes* to close;
+//! a person closes.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::{PgConnection, types::Json};
+use uuid::Uuid;
+
+use super::audit;
+use crate::types::{
+    finding::{FieldValue, Finding, FindingOutcome, Severity},
+    ids::{PendingActionId, RunId},
+};
+
+/// A finding and the run it came from.
+#[derive(Debug, Clone)]
+pub struct Found<'a> {
+    /// The run.
+    pub run: RunId,
+    /// Its skill.
+    pub skill_type: &'a str,
+    /// What was found.
+    pub finding: &'a Finding,
+    /// The run waits for a decision on it.
+    pub waits: bool,
+}
+
+/// A rule that was decided on a record: what it found earlier and not now is fixed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// Record id.
+    pub record: String,
+    /// Rule key.
+    pub rule: String,
+}
+
+/// A ledger row.
+#[derive(Debug, Clone, Serialize)]
+pub struct PendingAction {
+    /// Its id.
+    pub id: PendingActionId,
+    /// Record id.
+    pub record: String,
+    /// Event, where the project has events.
+    pub event: Option<String>,
+    /// Instance, where the place repeats.
+    pub instance: Option<i32>,
+    /// Rule key.
+    pub rule: String,
+    /// Field name.
+    pub field: String,
+    /// `fail` or `not_evaluable`.
+    pub outcome: String,
+    /// `info`, `query`, `warning`, `error`.
+    pub severity: String,
+    /// One sentence with both values.
+    pub message: String,
+    /// The values it rests on.
+    pub values: Vec<FieldValue>,
+    /// `open`, `answered`, `close_proposed`, `closed`, `dismissed`.
+    pub status: String,
+    /// Identity over re-runs.
+    pub fingerprint: String,
+    /// Whose it is.
+    pub assignee: Option<String>,
+    /// Until when.
+    pub due: Option<DateTime<Utc>>,
+    /// First found.
+    pub created_at: DateTime<Utc>,
+    /// Last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Writes findings: new ones open, known ones are updated; closed and close-proposed ones reopen; a
+/// dismissed or answered one stays as people left it unless its values changed. History and audit rows
+/// go with every change; a finding that is the same as before leaves no trace.
+///
+/// # Errors
+/// The database failed.
+pub async fn record(
+    conn: &mut PgConnection,
+    project: &str,
+    found: &[Found<'_>],
+) -> Result<(), sqlx::Error> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    // In one order everywhere, so that two settlements never wait for each other in a circle; and one
+    // row a fingerprint, since a statement can't touch a row twice.
+    let mut rows: Vec<(String, &Found<'_>)> = found
+        .iter()
+        .map(|f| (f.finding.fingerprint(project), f))
+        .collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    rows.dedup_by(|a, b| a.0 == b.0);
+
+    let ids: Vec<Uuid> = rows.iter().map(|_| PendingActionId::generate().0).collect();
+    let fingerprints: Vec<String> = rows.iter().map(|(f, _)| f.clone()).collect();
+    let skills: Vec<String> = rows.iter().map(|(_, f)| f.skill_type.to_owned()).collect();
+    let rules: Vec<String> = rows.iter().map(|(_, f)| f.finding.rule.clone()).collect();
+    let records: Vec<String> = rows.iter().map(|(_, f)| f.finding.record.clone()).collect();
+    let events: Vec<Option<String>> = rows.iter().map(|(_, f)| f.finding.event.clone()).collect();
+    let instances: Vec<Option<i32>> = rows
+        .iter()
+        .map(|(_, f)| f.finding.instance.and_then(|n| i32::try_from(n).ok()))
+        .collect();
+    let fields: Vec<String> = rows.iter().map(|(_, f)| f.finding.field.clone()).collect();
+    let outcomes: Vec<String> = rows
+        .iter()
+        .map(|(_, f)| outcome_str(f.finding.outcome).to_owned())
+        .collect();
+    let severities: Vec<String> = rows
+        .iter()
+        .map(|(_, f)| f.finding.severity.as_str().to_owned())
+        .collect();
+    let messages: Vec<String> = rows
+        .iter()
+        .map(|(_, f)| f.finding.message.clone())
+        .collect();
+    let values: Vec<Value> = rows
+        .iter()
+        .map(|(_, f)| serde_json::to_value(&f.finding.values).unwrap_or_default())
+        .collect();
+    let runs: Vec<Uuid> = rows.iter().map(|(_, f)| f.run.0).collect();
+    let waits: Vec<bool> = rows.iter().map(|(_, f)| f.waits).collect();
+
+    // Locked by a statement of its own: the next one then sees what it overwrites as it really is.
+    sqlx::query!(
+        r#"SELECT id FROM iit_pending_actions WHERE fingerprint = ANY($1) ORDER BY fingerprint FOR UPDATE"#,
+        &fingerprints
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    sqlx::query!(
+        r#"WITH input AS (
+               SELECT * FROM UNNEST($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int4[],
+                                    $8::text[], $9::text[], $10::text[], $11::text[], $12::jsonb[], $13::uuid[], $14::bool[])
+                    AS t(id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
+                         message, values, run_id, waits)),
+           before AS (
+               SELECT a.id, a.fingerprint, a.status, a.message, a.values
+               FROM iit_pending_actions a WHERE a.fingerprint = ANY($2)),
+           -- A run that waited for the same decision has been overtaken by the new one.
+           overtaken AS (
+               UPDATE iit_task_run r
+               SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
+               FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint AND i.waits
+               WHERE r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
+           written AS (
+               INSERT INTO iit_pending_actions AS a
+                      (id, project_id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
+                       message, values, run_id, waits_for)
+               SELECT id, $15, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
+                      message, values, run_id, CASE WHEN waits THEN run_id END
+               FROM input ORDER BY fingerprint
+               ON CONFLICT (fingerprint) DO UPDATE
+               SET outcome = excluded.outcome, severity = excluded.severity, message = excluded.message,
+                   values = excluded.values, run_id = excluded.run_id, waits_for = excluded.waits_for,
+                   skill_type = excluded.skill_type,
+                   status = CASE
+                       WHEN a.status IN ('closed', 'close_proposed') THEN 'open'
+                       WHEN a.values IS DISTINCT FROM excluded.values THEN 'open'
+                       WHEN excluded.waits_for IS NOT NULL THEN 'open'
+                       ELSE a.status END,
+                   updated_at = CASE
+                       WHEN a.status IN ('closed', 'close_proposed') OR a.values IS DISTINCT FROM excluded.values
+                            OR a.message <> excluded.message THEN now()
+                       ELSE a.updated_at END
+               RETURNING id, fingerprint, status, message, values, run_id),
+           changed AS (
+               SELECT w.id, w.status, w.message, w.values, w.run_id, b.status AS old_status, b.message AS old_message
+               FROM written w LEFT JOIN before b ON b.fingerprint = w.fingerprint
+               WHERE b.id IS NULL OR b.status <> w.status OR b.message <> w.message OR b.values IS DISTINCT FROM w.values),
+           told AS (
+               INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
+               SELECT $15, 'system:qc',
+                      CASE WHEN old_status IS NULL THEN 'pending_action.opened'
+                           WHEN old_status <> status THEN 'pending_action.reopened' ELSE 'pending_action.updated' END,
+                      'pending_action', id::text,
+                      CASE WHEN old_status IS NOT NULL
+                           THEN jsonb_build_object('status', old_status, 'message', old_message) END,
+                      jsonb_build_object('status', status, 'message', message), 'qc'
+               FROM changed)
+           INSERT INTO iit_pending_action_history (action_id, from_status, to_status, message, values, actor, reason, run_id)
+           SELECT id, old_status, status, message, values, 'system:qc',
+                  CASE WHEN old_status IS NULL THEN '发现' WHEN old_status <> status THEN '再次发现' ELSE '内容变化' END,
+                  run_id
+           FROM changed"#,
+        &ids,
+        &fingerprints,
+        &skills,
+        &rules,
+        &records,
+        &events as &[Option<String>],
+        &instances as &[Option<i32>],
+        &fields,
+        &outcomes,
+        &severities,
+        &messages,
+        &values,
+        &runs,
+        &waits,
+        project,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Moves what `decided` rules found earlier and did not find now to `close_proposed`. `current` holds
+/// the fingerprints found now. Returns how many moved.
+///
+/// # Errors
+/// The database failed.
+pub async fn propose_close(
+    conn: &mut PgConnection,
+    project: &str,
+    decided: &[Decided],
+    current: &[String],
+    run: RunId,
+) -> Result<u64, sqlx::Error> {
+    if decided.is_empty() {
+        return Ok(0);
+    }
+    let records: Vec<String> = decided.iter().map(|d| d.record.clone()).collect();
+    let rules: Vec<String> = decided.iter().map(|d| d.rule.clone()).collect();
+    let done = sqlx::query!(
+        r#"WITH fixed AS (
+               SELECT a.id, a.status FROM iit_pending_actions a
+               JOIN (SELECT DISTINCT * FROM UNNEST($2::text[], $3::text[]) AS t(record, rule)) d
+                 ON d.record = a.record AND d.rule = a.rule
+               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.fingerprint <> ALL($4)
+               ORDER BY a.fingerprint FOR UPDATE OF a),
+           moved AS (
+               UPDATE iit_pending_actions a SET status = 'close_proposed', updated_at = now(), run_id = $5
+               FROM fixed WHERE a.id = fixed.id
+               RETURNING a.id, fixed.status AS old_status, a.message, a.values),
+           told AS (
+               INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
+               SELECT $1, 'system:qc', 'pending_action.close_proposed', 'pending_action', id::text,
+                      jsonb_build_object('status', old_status), jsonb_build_object('status', 'close_proposed'), 'qc'
+               FROM moved)
+           INSERT INTO iit_pending_action_history (action_id, from_status, to_status, message, values, actor, reason, run_id)
+           SELECT id, old_status, 'close_proposed', message, values, 'system:qc', '复查未再发现', $5 FROM moved"#,
+        project,
+        &records,
+        &rules,
+        current,
+        run as RunId,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// After a run ended clean: everything its skill found on the record earlier and not in this run.
+///
+/// # Errors
+/// The database failed.
+pub async fn decided_by_clean_run(
+    conn: &mut PgConnection,
+    project: &str,
+    skill_type: &str,
+    record: &str,
+) -> Result<Vec<Decided>, sqlx::Error> {
+    let rules = sqlx::query_scalar!(
+        r#"SELECT DISTINCT rule FROM iit_pending_actions
+           WHERE project_id = $1 AND skill_type = $2 AND record = $3 AND status IN ('open', 'answered')"#,
+        project,
+        skill_type,
+        record,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rules
+        .into_iter()
+        .map(|rule| Decided {
+            record: record.to_owned(),
+            rule,
+        })
+        .collect())
+}
+
+/// Ledger rows of a study, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct Filter<'a> {
+    /// Only this status.
+    pub status: Option<&'a str>,
+    /// Only this record.
+    pub record: Option<&'a str>,
+    /// Only this rule.
+    pub rule: Option<&'a str>,
+    /// After this row (its id), for paging.
+    pub after: Option<PendingActionId>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// Lists ledger rows by id (which is by time of first finding).
+///
+/// # Errors
+/// The database failed.
+pub async fn list(
+    conn: &mut PgConnection,
+    project: &str,
+    filter: &Filter<'_>,
+) -> Result<Vec<PendingAction>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id: PendingActionId", record, event, instance, rule, field, outcome, severity, message,
+                  values AS "values: Json<Vec<FieldValue>>", status, fingerprint, assignee, due, created_at, updated_at
+           FROM iit_pending_actions
+           WHERE project_id = $1 AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR record = $3)
+             AND ($4::text IS NULL OR rule = $4) AND ($5::uuid IS NULL OR id > $5)
+           ORDER BY id LIMIT $6"#,
+        project,
+        filter.status,
+        filter.record,
+        filter.rule,
+        filter.after as Option<PendingActionId>,
+        filter.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| PendingAction {
+            id: row.id,
+            record: row.record,
+            event: row.event,
+            instance: row.instance,
+            rule: row.rule,
+            field: row.field,
+            outcome: row.outcome,
+            severity: row.severity,
+            message: row.message,
+            values: row.values.0,
+            status: row.status,
+            fingerprint: row.fingerprint,
+            assignee: row.assignee,
+            due: row.due,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+        .collect())
+}
+
+/// What a person decides on a ledger row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It is a violation; a waiting run takes `on_fail`. The row stays open until it is closed.
+    Confirm,
+    /// It is none; a waiting run takes `on_pass`.
+    Dismiss,
+    /// The site explained it.
+    Answer,
+    /// It is settled.
+    Close,
+}
+
+/// A decided row: what was, and the run that now goes on.
+#[derive(Debug, Clone)]
+pub struct Decisive {
+    /// The study.
+    pub project: String,
+    /// The run that waited for this decision.
+    pub waits_for: Option<RunId>,
+    /// New status.
+    pub status: String,
+}
+
+/// Why a decision was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// No such row.
+    #[error("there is no pending action {0}")]
+    NotFound(PendingActionId),
+    /// The row is already past that.
+    #[error("pending action {id} is {status}; it can't be decided that way any more")]
+    Stale {
+        /// Row.
+        id: PendingActionId,
+        /// Where it stands.
+        status: String,
+    },
+    /// The database failed.
+    #[error("the decision could not be written: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// Writes a person's decision with its reason, history and audit row.
+///
+/// # Errors
+/// See [`DecideError`].
+pub async fn decide(
+    conn: &mut PgConnection,
+    id: PendingActionId,
+    decision: Decision,
+    actor: &str,
+    reason: &str,
+) -> Result<Decisive, DecideError> {
+    let Some(row) = sqlx::query!(
+        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId"
+           FROM iit_pending_actions WHERE id = $1 FOR UPDATE"#,
+        id as PendingActionId
+    )
+    .fetch_optional(&mut *conn)
+    .await?
+    else {
+        return Err(DecideError::NotFound(id));
+    };
+    let status = match decision {
+        Decision::Confirm => "open",
+        Decision::Dismiss => "dismissed",
+        Decision::Answer => "answered",
+        Decision::Close => "closed",
+    };
+    let settled = matches!(row.status.as_str(), "closed" | "dismissed");
+    if settled || (row.status == status && decision != Decision::Confirm) {
+        return Err(DecideError::Stale {
+            id,
+            status: row.status,
+        });
+    }
+    // A decision lets the waiting run go on once; an answer lets it wait.
+    let releases = decision != Decision::Answer;
+    sqlx::query!(
+        r#"UPDATE iit_pending_actions
+           SET status = $2, updated_at = now(), waits_for = CASE WHEN $3 THEN NULL ELSE waits_for END
+           WHERE id = $1"#,
+        id as PendingActionId,
+        status,
+        releases,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        r#"INSERT INTO iit_pending_action_history (action_id, from_status, to_status, message, values, actor, reason)
+           VALUES ($1, $2, $3, $4, $5, $6, $7)"#,
+        id as PendingActionId,
+        row.status,
+        status,
+        row.message,
+        row.values,
+        actor,
+        reason,
+    )
+    .execute(&mut *conn)
+    .await?;
+    audit::record(
+        conn,
+        audit::Entry {
+            project: Some(&row.project_id),
+            actor,
+            action: match decision {
+                Decision::Confirm => "pending_action.confirmed",
+                Decision::Dismiss => "pending_action.dismissed",
+                Decision::Answer => "pending_action.answered",
+                Decision::Close => "pending_action.closed",
+            },
+            entity: "pending_action",
+            entity_id: &id.to_string(),
+            old: Some(json!({"status": row.status})),
+            new: Some(json!({"status": status})),
+            reason: Some(reason),
+        },
+    )
+    .await?;
+    Ok(Decisive {
+        project: row.project_id,
+        waits_for: row.waits_for.filter(|_| releases),
+        status: status.to_owned(),
+    })
+}
+
+fn outcome_str(outcome: FindingOutcome) -> &'static str {
+    match outcome {
+        FindingOutcome::Fail => "fail",
+        FindingOutcome::NotEvaluable => "not_evaluable",
+    }
+}
+
+/// Severity back from its stored form.
+#[must_use]
+pub fn severity_of(text: &str) -> Severity {
+    match text {
+        "error" => Severity::Error,
+        "warning" => Severity::Warning,
+        "query" => Severity::Query,
+        _ => Severity::Info,
+    }
+}

@@ -1,0 +1,443 @@
+//! Runs of a skill over a record, and their committed steps. The step number is the fence: an advance
+//! happens on the number it started from, or not at all.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{PgConnection, types::Json};
+
+use crate::types::{
+    finding::Finding,
+    ids::{BatchId, RunId},
+};
+
+/// How many times each node was visited.
+pub type Visits = std::collections::BTreeMap<String, u32>;
+
+/// A run to be.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its id.
+    pub id: RunId,
+    /// The skill it runs.
+    pub skill_type: String,
+    /// The version it stays with.
+    pub skill_version: i32,
+    /// Over which record.
+    pub record: String,
+    /// Where it stands.
+    pub state: RunState,
+    /// Steps already committed (with this row).
+    pub step_no: i32,
+    /// Findings of those steps.
+    pub findings: i32,
+    /// Which data it saw.
+    pub data_version: Option<String>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// At a node, with a job to carry it on.
+    At {
+        /// Node id.
+        node: String,
+        /// Visits so far.
+        visits: Visits,
+    },
+    /// At a node, waiting for a person.
+    Waiting {
+        /// Node id.
+        node: String,
+        /// Visits so far.
+        visits: Visits,
+    },
+    /// At its end.
+    Ended {
+        /// Final state, e.g. `end_success`.
+        final_state: String,
+    },
+    /// Given up.
+    Failed {
+        /// Final state, e.g. `record_not_found`.
+        final_state: String,
+        /// One sentence.
+        error: String,
+    },
+}
+
+impl RunState {
+    fn status(&self) -> &'static str {
+        match self {
+            Self::At { .. } => "running",
+            Self::Waiting { .. } => "waiting",
+            Self::Ended { .. } => "done",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    fn node(&self) -> Option<&str> {
+        match self {
+            Self::At { node, .. } | Self::Waiting { node, .. } => Some(node),
+            Self::Ended { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    fn visits(&self) -> Value {
+        match self {
+            Self::At { visits, .. } | Self::Waiting { visits, .. } => {
+                serde_json::to_value(visits).unwrap_or_default()
+            }
+            Self::Ended { .. } | Self::Failed { .. } => Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    fn final_state(&self) -> Option<&str> {
+        match self {
+            Self::Ended { final_state } | Self::Failed { final_state, .. } => Some(final_state),
+            Self::At { .. } | Self::Waiting { .. } => None,
+        }
+    }
+
+    fn error(&self) -> Option<&str> {
+        match self {
+            Self::Failed { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A committed step.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Its run.
+    pub run: RunId,
+    /// Number, from 0.
+    pub no: i32,
+    /// Node it ran.
+    pub node: String,
+    /// `pass`, `fail`, `not_evaluable`, `incomplete`, `error`, `waiting`, `confirmed`, `dismissed`, `sent`.
+    pub outcome: String,
+    /// One sentence, when there is something to say.
+    pub note: Option<String>,
+    /// What it found.
+    pub findings: Vec<Finding>,
+    /// Attempt of the job that committed it.
+    pub attempt: i32,
+    /// That job.
+    pub job: Option<i64>,
+    /// When the work began.
+    pub started_at: DateTime<Utc>,
+    /// When it was committed (database clock).
+    pub committed_at: Option<DateTime<Utc>>,
+    /// Model calls it took.
+    pub llm_calls: i32,
+}
+
+/// A run as stored.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The study.
+    pub project: String,
+    /// `sop`, …
+    pub kind: String,
+    /// The skill it runs.
+    pub skill_type: String,
+    /// The version it stays with.
+    pub skill_version: i32,
+    /// Over which record.
+    pub record: String,
+    /// `running`, `waiting`, `done`, `failed`, `cancelled`.
+    pub status: String,
+    /// Where it stands.
+    pub node: Option<String>,
+    /// Steps committed; the number the next step will have.
+    pub step_no: i32,
+    /// Visits per node.
+    pub visits: Visits,
+    /// How it ended.
+    pub final_state: Option<String>,
+    /// Findings of all its steps.
+    pub findings: i32,
+    /// Tokens spent.
+    pub tokens: i64,
+    /// The request it belongs to.
+    pub batch: Option<BatchId>,
+    /// One sentence, when it failed.
+    pub error: Option<String>,
+}
+
+/// Writes runs, in one statement.
+///
+/// # Errors
+/// The database failed.
+pub async fn insert(
+    conn: &mut PgConnection,
+    project: &str,
+    batch: BatchId,
+    runs: &[NewRun],
+) -> Result<(), sqlx::Error> {
+    let ids: Vec<uuid::Uuid> = runs.iter().map(|r| r.id.0).collect();
+    let types: Vec<String> = runs.iter().map(|r| r.skill_type.clone()).collect();
+    let versions: Vec<i32> = runs.iter().map(|r| r.skill_version).collect();
+    let records: Vec<String> = runs.iter().map(|r| r.record.clone()).collect();
+    let statuses: Vec<String> = runs.iter().map(|r| r.state.status().to_owned()).collect();
+    let nodes: Vec<Option<String>> = runs
+        .iter()
+        .map(|r| r.state.node().map(str::to_owned))
+        .collect();
+    let steps: Vec<i32> = runs.iter().map(|r| r.step_no).collect();
+    let visits: Vec<Value> = runs.iter().map(|r| r.state.visits()).collect();
+    let finals: Vec<Option<String>> = runs
+        .iter()
+        .map(|r| r.state.final_state().map(str::to_owned))
+        .collect();
+    let findings: Vec<i32> = runs.iter().map(|r| r.findings).collect();
+    let errors: Vec<Option<String>> = runs
+        .iter()
+        .map(|r| r.state.error().map(str::to_owned))
+        .collect();
+    let versions_of_data: Vec<Option<String>> =
+        runs.iter().map(|r| r.data_version.clone()).collect();
+    sqlx::query!(
+        r#"INSERT INTO iit_task_run (id, project_id, kind, skill_type, skill_version, record, status, node, step_no,
+                                     visits, final_state, findings, error, data_version, batch_id, in_batch, finished_at)
+           SELECT t.id, $13, 'sop', t.skill_type, t.skill_version, t.record, t.status, t.node, t.step_no,
+                  t.visits, t.final_state, t.findings, t.error, t.data_version, $14, t.status = 'running',
+                  CASE WHEN t.status IN ('done', 'failed') THEN now() END
+           FROM UNNEST($1::uuid[], $2::text[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int4[],
+                       $8::jsonb[], $9::text[], $10::int4[], $11::text[], $12::text[])
+                AS t(id, skill_type, skill_version, record, status, node, step_no, visits, final_state, findings, error, data_version)"#,
+        &ids,
+        &types,
+        &versions,
+        &records,
+        &statuses,
+        &nodes as &[Option<String>],
+        &steps,
+        &visits,
+        &finals as &[Option<String>],
+        &findings,
+        &errors as &[Option<String>],
+        &versions_of_data as &[Option<String>],
+        project,
+        batch as BatchId,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Appends steps, in one statement. The primary key refuses a step number committed before.
+///
+/// # Errors
+/// The database failed.
+pub async fn append_steps(conn: &mut PgConnection, steps: &[Step]) -> Result<(), sqlx::Error> {
+    let runs: Vec<uuid::Uuid> = steps.iter().map(|s| s.run.0).collect();
+    let numbers: Vec<i32> = steps.iter().map(|s| s.no).collect();
+    let nodes: Vec<String> = steps.iter().map(|s| s.node.clone()).collect();
+    let outcomes: Vec<String> = steps.iter().map(|s| s.outcome.clone()).collect();
+    let notes: Vec<Option<String>> = steps.iter().map(|s| s.note.clone()).collect();
+    let findings: Vec<Value> = steps
+        .iter()
+        .map(|s| serde_json::to_value(&s.findings).unwrap_or_default())
+        .collect();
+    let attempts: Vec<i32> = steps.iter().map(|s| s.attempt).collect();
+    let jobs: Vec<Option<i64>> = steps.iter().map(|s| s.job).collect();
+    let started: Vec<DateTime<Utc>> = steps.iter().map(|s| s.started_at).collect();
+    sqlx::query!(
+        r#"INSERT INTO iit_task_step (run_id, no, node, outcome, note, findings, attempt, job_id, started_at)
+           SELECT * FROM UNNEST($1::uuid[], $2::int4[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::int4[],
+                                $8::int8[], $9::timestamptz[])"#,
+        &runs,
+        &numbers,
+        &nodes,
+        &outcomes,
+        &notes as &[Option<String>],
+        &findings,
+        &attempts,
+        &jobs as &[Option<i64>],
+        &started,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The run of that id.
+///
+/// # Errors
+/// The database failed.
+pub async fn get(conn: &mut PgConnection, id: RunId) -> Result<Option<Run>, sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT id AS "id: RunId", project_id, kind, skill_type, skill_version, record, status, node, step_no,
+                  visits AS "visits: Json<Visits>", final_state, findings, tokens, batch_id AS "batch_id: BatchId", error
+           FROM iit_task_run WHERE id = $1"#,
+        id as RunId
+    )
+    .fetch_optional(conn)
+    .await
+    .map(|row| {
+        row.map(|row| Run {
+            id: row.id,
+            project: row.project_id,
+            kind: row.kind,
+            skill_type: row.skill_type,
+            skill_version: row.skill_version,
+            record: row.record,
+            status: row.status,
+            node: row.node,
+            step_no: row.step_no,
+            visits: row.visits.0,
+            final_state: row.final_state,
+            findings: row.findings,
+            tokens: row.tokens,
+            batch: row.batch_id,
+            error: row.error,
+        })
+    })
+}
+
+/// The steps of a run, in order.
+///
+/// # Errors
+/// The database failed.
+pub async fn steps(conn: &mut PgConnection, id: RunId) -> Result<Vec<Step>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT no, node, outcome, note, findings AS "findings: Json<Vec<Finding>>", llm_calls, attempt, job_id,
+                  started_at, committed_at
+           FROM iit_task_step WHERE run_id = $1 ORDER BY no"#,
+        id as RunId
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Step {
+            run: id,
+            no: row.no,
+            node: row.node,
+            outcome: row.outcome,
+            note: row.note,
+            findings: row.findings.0,
+            attempt: row.attempt,
+            job: row.job_id,
+            started_at: row.started_at,
+            committed_at: Some(row.committed_at),
+            llm_calls: row.llm_calls,
+        })
+        .collect())
+}
+
+/// Moves a run on by one step, if it still stands at `from_step` and is `running` (or `waiting`, when
+/// a person's decision carries it on). Returns whether it did: `false` means somebody committed this
+/// step before, and nothing may be written.
+///
+/// # Errors
+/// The database failed.
+pub async fn advance(
+    conn: &mut PgConnection,
+    id: RunId,
+    from_step: i32,
+    to: &RunState,
+    findings: i32,
+    data_version: Option<&str>,
+) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_task_run
+           SET step_no = step_no + 1, status = $3, node = $4, visits = $5, final_state = $6, error = $7,
+               findings = findings + $8, data_version = COALESCE($9, data_version), updated_at = now(),
+               finished_at = CASE WHEN $3 IN ('done', 'failed') THEN now() END
+           WHERE id = $1 AND step_no = $2 AND status IN ('running', 'waiting')"#,
+        id as RunId,
+        from_step,
+        to.status(),
+        to.node(),
+        to.visits(),
+        to.final_state(),
+        to.error(),
+        findings,
+        data_version,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Cancels a waiting run that a newer one has taken the place of.
+///
+/// # Errors
+/// The database failed.
+pub async fn supersede(conn: &mut PgConnection, id: RunId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_task_run SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
+           WHERE id = $1 AND status = 'waiting'"#,
+        id as RunId
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// One line of a QC answer: what a run came to.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    /// The run.
+    pub id: RunId,
+    /// Over which record.
+    pub record: String,
+    /// The skill it ran.
+    pub skill_type: String,
+    /// What people call the skill.
+    pub skill_name: String,
+    /// `running`, `waiting`, `done`, `failed`, `cancelled`.
+    pub status: String,
+    /// How it ended.
+    pub final_state: Option<String>,
+    /// One sentence, when it failed.
+    pub error: Option<String>,
+    /// Everything its steps found, in order.
+    pub findings: Vec<Finding>,
+}
+
+/// What the runs of a batch came to, by record (export order of their ids is kept by the caller).
+///
+/// # Errors
+/// The database failed.
+pub async fn results(
+    conn: &mut PgConnection,
+    batch: BatchId,
+) -> Result<Vec<RunResult>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT r.id AS "id: RunId", r.record, r.skill_type, v.name, r.status, r.final_state, r.error,
+                  s.findings AS "findings?: Json<Vec<Finding>>"
+           FROM iit_task_run r
+           JOIN iit_skill_versions v ON v.project_id = r.project_id AND v.skill_type = r.skill_type
+                                    AND v.version = r.skill_version
+           LEFT JOIN iit_task_step s ON s.run_id = r.id AND jsonb_array_length(s.findings) > 0
+           WHERE r.batch_id = $1
+           ORDER BY r.record, r.skill_type, r.id, s.no"#,
+        batch as BatchId
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut results: Vec<RunResult> = Vec::new();
+    for row in rows {
+        let findings = row.findings.map(|json| json.0).unwrap_or_default();
+        match results.last_mut() {
+            Some(last) if last.id == row.id => last.findings.extend(findings),
+            _ => results.push(RunResult {
+                id: row.id,
+                record: row.record,
+                skill_type: row.skill_type,
+                skill_name: row.name,
+                status: row.status,
+                final_state: row.final_state,
+                error: row.error,
+                findings,
+            }),
+        }
+    }
+    Ok(results)
+}

@@ -1,0 +1,121 @@
+//! Skills of a study and every version they ever had.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+
+use super::audit;
+
+/// A skill at one version. `config` is the SOP as written (comments gone).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StoredSkill {
+    /// `eligibility`, `visit_window`, …
+    pub skill_type: String,
+    /// What people call it.
+    pub name: String,
+    /// Version, counted from 1.
+    pub version: i32,
+    /// The SOP.
+    pub config: Value,
+}
+
+/// Creates or updates a skill; a changed configuration becomes a new version. Returns the version.
+///
+/// # Errors
+/// The database failed.
+pub async fn apply(
+    conn: &mut PgConnection,
+    project: &str,
+    skill_type: &str,
+    name: &str,
+    schedule: Option<&str>,
+    config: &Value,
+    actor: &str,
+) -> Result<i32, sqlx::Error> {
+    let before = sqlx::query!(
+        r#"SELECT version, config FROM iit_skills WHERE project_id = $1 AND skill_type = $2 FOR UPDATE"#,
+        project,
+        skill_type
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let version = sqlx::query_scalar!(
+        r#"INSERT INTO iit_skills (project_id, skill_type, name, schedule, config)
+           VALUES ($1, $2, $3, $4, $5)
+           ON CONFLICT (project_id, skill_type) DO UPDATE
+           SET name = excluded.name, schedule = excluded.schedule, config = excluded.config, is_active = true
+           RETURNING version"#,
+        project,
+        skill_type,
+        name,
+        schedule,
+        config,
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if before.as_ref().is_none_or(|old| old.version != version) {
+        audit::record(
+            conn,
+            audit::Entry {
+                project: Some(project),
+                actor,
+                action: if before.is_some() {
+                    "skill.changed"
+                } else {
+                    "skill.created"
+                },
+                entity: "skill",
+                entity_id: skill_type,
+                old: before.map(|old| json!({"version": old.version, "config": old.config})),
+                new: Some(json!({"version": version, "config": config})),
+                reason: None,
+            },
+        )
+        .await?;
+    }
+    Ok(version)
+}
+
+/// Active skills of a study that have an SOP, one type only when given.
+///
+/// # Errors
+/// The database failed.
+pub async fn active(
+    conn: &mut PgConnection,
+    project: &str,
+    skill_type: Option<&str>,
+) -> Result<Vec<StoredSkill>, sqlx::Error> {
+    sqlx::query_as!(
+        StoredSkill,
+        r#"SELECT skill_type, name, version, config FROM iit_skills
+           WHERE project_id = $1 AND is_active AND config ? 'nodes'
+             AND ($2::text IS NULL OR skill_type = $2)
+           ORDER BY skill_type"#,
+        project,
+        skill_type,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// A skill as it was at `version`.
+///
+/// # Errors
+/// The database failed.
+pub async fn version(
+    conn: &mut PgConnection,
+    project: &str,
+    skill_type: &str,
+    version: i32,
+) -> Result<Option<StoredSkill>, sqlx::Error> {
+    sqlx::query_as!(
+        StoredSkill,
+        r#"SELECT skill_type, name, version, config FROM iit_skill_versions
+           WHERE project_id = $1 AND skill_type = $2 AND version = $3"#,
+        project,
+        skill_type,
+        version,
+    )
+    .fetch_optional(conn)
+    .await
+}
