@@ -1,1 +1,3 @@
 //! The only domain SQL: one file per aggregate, functions over `&mut PgConnection`.
+
+pub mod db;

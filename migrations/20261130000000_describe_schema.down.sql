@@ -1,0 +1,1 @@
+COMMENT ON SCHEMA iit_schema IS NULL;
