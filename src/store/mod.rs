@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod batches;
 pub mod conversations;
+pub mod db;
 pub mod idempotency;
 pub mod inbox;
 pub mod ledger;

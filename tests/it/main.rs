@@ -1,1 +1,9 @@
 //! The one integration-test binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed expectation is the test's verdict"
+)]
+
+mod postgres;
+mod support;

@@ -1,0 +1,125 @@
+//! The connection pool and the migrations.
+
+use std::str::FromStr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::PgPool;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+/// Where every table lives, `_sqlx_migrations` included.
+pub const SCHEMA: &str = "iit_schema";
+/// How long a task waits for a free connection before it gives up.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// All migrations, up and down, embedded in the binary. Running them creates the schema first, under
+/// the same advisory lock, so two processes that start at once don't collide.
+pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrator = sqlx::migrate!();
+    migrator.create_schema(SCHEMA);
+    migrator
+});
+
+/// Why there is no working database behind a URL.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DbError {
+    /// The URL is none. Its text is not repeated: it may hold a password.
+    #[error(
+        "DATABASE_URL is not a Postgres URL ({0}); it looks like postgres://user:password@host:5432/iit"
+    )]
+    Url(#[source] sqlx::Error),
+    /// Nobody answers, or refuses us.
+    #[error("Postgres can't be reached: {0}; check DATABASE_URL and that the server runs")]
+    Connect(#[source] sqlx::Error),
+    /// The schema can't be brought up to date.
+    #[error(
+        "the database schema can't be brought up to date: {0}; an older iit on a newer database must be updated first"
+    )]
+    Migrate(#[from] MigrateError),
+}
+
+/// How this process uses the database.
+#[derive(Debug, Clone)]
+pub struct PoolSettings {
+    /// Shown in `pg_stat_activity`, e.g. `iit worker`.
+    pub application_name: String,
+    /// The most connections this process opens.
+    pub max_connections: u32,
+}
+
+/// Parses `url` and sets what every connection of ours has: `search_path` with [`SCHEMA`] first,
+/// UTC, and `iit.quiet = on`, by which a trigger tells our own writes (whose code wakes the workers
+/// itself) from those of somebody else.
+///
+/// # Errors
+/// [`DbError::Url`].
+pub fn connect_options(url: &SecretString, name: &str) -> Result<PgConnectOptions, DbError> {
+    let options = PgConnectOptions::from_str(url.expose_secret()).map_err(DbError::Url)?;
+    Ok(options.application_name(name).options([
+        ("search_path", "iit_schema,public"),
+        ("timezone", "UTC"),
+        ("iit.quiet", "on"),
+    ]))
+}
+
+/// Opens a pool and one connection of it, so that a wrong URL is known at once.
+///
+/// # Errors
+/// [`DbError::Url`], [`DbError::Connect`].
+pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPool, DbError> {
+    let options = connect_options(url, &settings.application_name)?;
+    PgPoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_with(options)
+        .await
+        .map_err(DbError::Connect)
+}
+
+/// Applies what is missing; nothing to do on an up-to-date database. Concurrent callers wait for
+/// each other.
+///
+/// # Errors
+/// [`DbError::Migrate`], also when the database was made by a newer program or a migration was
+/// changed after it was applied.
+pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
+    Ok(MIGRATOR.run(pool).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's verdict"
+    )]
+
+    use super::*;
+
+    #[test]
+    fn a_wrong_url_is_refused_without_repeating_its_password() {
+        let url = SecretString::from("mysql//root:hunter2@db/iit".to_owned());
+        let refusal = connect_options(&url, "iit").unwrap_err().to_string();
+        assert!(refusal.contains("DATABASE_URL"), "{refusal}");
+        assert!(!refusal.contains("hunter2"), "{refusal}");
+    }
+
+    #[test]
+    fn every_up_migration_has_a_down_migration() {
+        let ups = MIGRATOR
+            .iter()
+            .filter(|m| m.migration_type.is_up_migration());
+        for up in ups {
+            assert!(
+                MIGRATOR
+                    .iter()
+                    .any(|m| m.version == up.version && m.migration_type.is_down_migration()),
+                "{} {}",
+                up.version,
+                up.description
+            );
+        }
+    }
+}
