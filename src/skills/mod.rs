@@ -118,6 +118,7 @@ fn build(reader: &mut Reader<'_>, envelope: Envelope<'_>) -> Option<Skill> {
         name,
         schedule,
         config: envelope.config.clone(),
+        config_path: path.to_owned(),
         body: body?,
     })
 }

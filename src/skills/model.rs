@@ -36,6 +36,9 @@ pub struct Skill {
     pub schedule: Option<String>,
     /// The configuration as written, comments apart: what is stored and pinned by a run.
     pub config: Value,
+    /// Where `config` stood in its file: `config`, or empty for a bare skill. Paths of faults found
+    /// after loading begin with it.
+    pub config_path: String,
     /// What it does.
     pub body: Body,
 }

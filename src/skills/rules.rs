@@ -117,7 +117,7 @@ fn logic(reader: &mut Reader<'_>, map: &Map<String, Value>, path: &str) -> Optio
     }
 }
 
-/// The first field a rule looks at, in the order it is written.
+/// The first field a rule looks at: what a finding is about when the rule does not say.
 fn first_var(logic: &Value) -> Option<&str> {
     match logic {
         Value::Array(items) => items.iter().find_map(first_var),
