@@ -1,15 +1,243 @@
 //! `iit skills`: check and apply skill files.
 
-use super::exit::{CommandResult, Failure};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Subcommand;
+
+use super::exit::{CommandResult, Failure, found_something};
+use crate::{
+    engines::{rules::Study, sop::CompiledSkill},
+    skills::{Body, Fault, FaultKind, Skill, Work, load_document, text},
+    types::{project::ProjectFile, rule::RuleSpec},
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// 检查技能文件，列出全部错误 · check skill files and list every fault; needs no database.
+    Check {
+        /// 文件，或含 *.json / *.jsonc 的文件夹 · a file, or a folder with *.json and *.jsonc.
+        path: PathBuf,
+        /// 项目文件，提供别名与访视窗 · project file, for aliases and visit windows.
+        #[arg(long, value_name = "FILE")]
+        project: Option<PathBuf>,
+    },
+    /// 把技能写入项目 · put skills into a project.
+    Apply {
+        /// 项目编号 · project id.
+        #[arg(long)]
+        project: String,
+        /// 裸技能的类型，默认取自文件名 · type of a bare skill, by default the file's stem.
+        #[arg(long = "type", value_name = "TYPE")]
+        skill_type: Option<String>,
+        /// 文件或文件夹 · a file or a folder.
+        path: PathBuf,
+    },
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(_args: Args) -> CommandResult {
-    Err(Failure::Usage("not available yet".to_owned()))
+pub fn run(args: Args) -> CommandResult {
+    match args.command {
+        Command::Check { path, project } => check(&path, project.as_deref()),
+        Command::Apply {
+            project,
+            skill_type,
+            path,
+        } => apply(&project, skill_type.as_deref(), &path),
+    }
+}
+
+/// Needs the store, which is not wired into the command line yet; the files are read and checked all the
+/// same, so that wrong use shows.
+fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult {
+    let files = skill_files(path)?;
+    if skill_type.is_some() && files.len() > 1 {
+        return Err(Failure::Usage(format!(
+            "--type 只能用于单个文件，{} 里有 {} 个 · --type goes with one file",
+            path.display(),
+            files.len()
+        )));
+    }
+    Err(Failure::Usage(format!(
+        "暂不能写入项目 `{project}` · skills apply is not available yet; use `iit skills check`"
+    )))
+}
+
+fn check(path: &Path, project: Option<&Path>) -> CommandResult {
+    let project = project.map(read_project).transpose()?;
+    let study = project
+        .as_ref()
+        .map_or_else(Study::default, |project| Study::of(project, None));
+    let files = skill_files(path)?;
+    let mut faults = 0;
+    let mut faulty = 0;
+    let mut seen = Neighbours::default();
+    for file in &files {
+        let found = match read_skill(file, &study) {
+            Ok(skill) => seen.admit(file, &skill),
+            Err(found) => found,
+        };
+        for fault in &found {
+            let colon = if fault.place.is_some() { ":" } else { ": " };
+            eprintln!("{}{colon}{fault}", file.display());
+        }
+        faults += found.len();
+        faulty += usize::from(!found.is_empty());
+    }
+    if faults == 0 {
+        println!(
+            "{} 个技能，没有错误 · {} skills, no fault",
+            files.len(),
+            files.len()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!(
+        "{} 个文件中有 {faulty} 个共 {faults} 处错误 · {faults} faults in {faulty} of {} files",
+        files.len(),
+        files.len()
+    );
+    Ok(found_something())
+}
+
+/// Reads one file, checks its graph and compiles its rules.
+fn read_skill(file: &Path, study: &Study<'_>) -> Result<Skill, Vec<Fault>> {
+    let bytes = fs::read(file)
+        .map_err(|error| vec![Fault::new(FaultKind::Unreadable, "", error.to_string())])?;
+    let document = text::parse(&bytes)?;
+    let skill = load_document(&document, &stem(file))?;
+    if skill.sop().is_some() {
+        CompiledSkill::compile(&skill, study).map_err(|faults| {
+            let place = |fault: Fault| {
+                let place = document.place(&fault.path);
+                fault.at(place)
+            };
+            faults.into_iter().map(place).collect::<Vec<_>>()
+        })?;
+    }
+    Ok(skill)
+}
+
+/// What may not collide between the skills of one folder, which are meant for one project.
+#[derive(Default)]
+struct Neighbours {
+    types: BTreeMap<(PathBuf, String), PathBuf>,
+    rules: BTreeMap<(PathBuf, String), (PathBuf, RuleSpec)>,
+}
+
+impl Neighbours {
+    /// Notes the types and rule ids of `skill`, and the faults of those already taken.
+    fn admit(&mut self, file: &Path, skill: &Skill) -> Vec<Fault> {
+        let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+        let mut faults = Vec::new();
+        let type_key = (folder.clone(), skill.skill_type.clone());
+        if let Some(earlier) = self.types.get(&type_key) {
+            let what = format!("类型 `{}` 已用于 {}", skill.skill_type, earlier.display());
+            let fault = Fault::new(FaultKind::BadValue, "skillType", what);
+            faults.push(fault.hint("一个项目里类型不能重复 a type is unique in a project"));
+        } else {
+            self.types.insert(type_key, file.to_owned());
+        }
+        for rule in rules_of(skill) {
+            let Some(id) = &rule.id else { continue };
+            let key = (folder.clone(), id.clone());
+            match self.rules.get(&key) {
+                Some((_, earlier))
+                    if earlier.field == rule.field && earlier.logic == rule.logic => {}
+                Some((earlier, _)) => {
+                    let what = format!("规则编号 `{id}` 在 {} 里是另一条规则", earlier.display());
+                    faults.push(Fault::new(FaultKind::DuplicateRule, "", what));
+                }
+                None => {
+                    self.rules.insert(key, (file.to_owned(), rule.clone()));
+                }
+            }
+        }
+        faults
+    }
+}
+
+fn rules_of(skill: &Skill) -> impl Iterator<Item = &RuleSpec> {
+    let sop = match &skill.body {
+        Body::Sop(sop) => Some(sop),
+        Body::Report(_) => None,
+    };
+    sop.into_iter()
+        .flat_map(|sop| sop.nodes.values())
+        .filter_map(|node| match &node.work {
+            Work::HardRule { rules } => Some(rules),
+            _ => None,
+        })
+        .flatten()
+}
+
+fn read_project(file: &Path) -> Result<ProjectFile, Failure> {
+    let usage = |what: String| Failure::Usage(format!("{}: {what}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
+    ProjectFile::parse(&text).map_err(|fault| usage(fault.to_string()))
+}
+
+fn stem(file: &Path) -> String {
+    file.file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// The file itself, or every skill file below the folder, in a fixed order.
+fn skill_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let usage = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
+    let about = fs::metadata(path).map_err(|error| {
+        usage(format!(
+            "无法读取 cannot be read ({error})；请检查路径 check the path"
+        ))
+    })?;
+    if about.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    collect(path, &mut files).map_err(|error| usage(error.to_string()))?;
+    files.sort();
+    if files.is_empty() {
+        return Err(usage(
+            "没有 *.json 或 *.jsonc 文件 · holds no *.json or *.jsonc file".to_owned(),
+        ));
+    }
+    Ok(files)
+}
+
+/// Walks a folder without following links to folders (they may lead in a circle) and without hidden ones.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || name.ends_with(".schema.json") {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            collect(&path, files)?;
+        } else if matches!(
+            path.extension().and_then(|e| e.to_str()),
+            Some("json" | "jsonc")
+        ) && path.is_file()
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
