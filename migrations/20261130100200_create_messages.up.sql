@@ -63,11 +63,11 @@ CREATE TABLE iit_schema.iit_conversations (
     user_id          TEXT NOT NULL,
     last_patient     TEXT,
     last_patient_at  TIMESTAMPTZ,
-    choices          JSONB NOT NULL DEFAULT '[]',
+    pending          JSONB,
     updated_at       TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (project_id, user_id)
 );
-COMMENT ON COLUMN iit_schema.iit_conversations.choices IS 'The chips last offered, so that a typed 1, 2 or 3 means one of them.';
+COMMENT ON COLUMN iit_schema.iit_conversations.pending IS 'The question asked last, while it waits for an answer: a typed 1, 2 or 3 means one of its choices.';
 
 CREATE TABLE iit_schema.iit_conversation_history (
     id           BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -44,8 +44,11 @@ CREATE TABLE iit_schema.iit_task_run (
                    CHECK (status IN ('running', 'waiting', 'done', 'failed', 'cancelled')),
     node           TEXT,
     step_no        INT NOT NULL DEFAULT 0 CONSTRAINT run_step_no_counts_up CHECK (step_no >= 0),
-    visits         JSONB NOT NULL DEFAULT '{}',
+    walk           JSONB,
     final_state    TEXT,
+    standing       TEXT CONSTRAINT run_standing_is_known
+                   CHECK (standing IN ('clean', 'incomplete', 'review', 'violation')),
+    site           TEXT,
     findings       INT NOT NULL DEFAULT 0,
     tokens         BIGINT NOT NULL DEFAULT 0,
     batch_id       UUID REFERENCES iit_schema.iit_batches (id) ON DELETE SET NULL,
@@ -59,6 +62,8 @@ CREATE TABLE iit_schema.iit_task_run (
         REFERENCES iit_schema.iit_skill_versions (project_id, skill_type, version),
     CONSTRAINT run_finished_when_final CHECK ((status IN ('done', 'failed', 'cancelled')) = (finished_at IS NOT NULL))
 ) WITH (fillfactor = 85);
+COMMENT ON COLUMN iit_schema.iit_task_run.walk IS 'Where the run stands in its graph, as the SOP engine keeps it.';
+COMMENT ON COLUMN iit_schema.iit_task_run.standing IS 'What the ended run amounts to; never clean when something was found or left undecided.';
 COMMENT ON COLUMN iit_schema.iit_task_run.in_batch IS 'Still counted by its batch; cleared once, when the run first stops running.';
 CREATE INDEX iit_task_run_batch ON iit_schema.iit_task_run (batch_id, record);
 CREATE INDEX iit_task_run_record ON iit_schema.iit_task_run (project_id, record, created_at DESC);

@@ -1,10 +1,10 @@
-//! What is remembered of a conversation: the patient last spoken of, the choices last offered, the last
+//! What is remembered of a conversation: the patient last spoken of, the question last asked, the last
 //! turns, and which study a sender means.
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, types::Json};
+use serde_json::Value;
+use sqlx::PgConnection;
 
-use super::replies::Chip;
 use crate::types::ids::MessageId;
 
 /// The memory of one person's conversation about one study.
@@ -16,8 +16,8 @@ pub struct Conversation {
     pub last_patient_at: Option<DateTime<Utc>>,
     /// Whether that is still recent enough to be meant by 他 (database clock).
     pub fresh: bool,
-    /// The choices last offered.
-    pub choices: Vec<Chip>,
+    /// The question asked last, while it waits for an answer, as the router wrote it.
+    pub pending: Option<Value>,
 }
 
 /// The conversation; `idle_minutes` is how long "he" still means the patient last spoken of.
@@ -31,7 +31,7 @@ pub async fn get(
     idle_minutes: f64,
 ) -> Result<Conversation, sqlx::Error> {
     let row = sqlx::query!(
-        r#"SELECT last_patient, last_patient_at, choices AS "choices: Json<Vec<Chip>>",
+        r#"SELECT last_patient, last_patient_at, pending,
                   COALESCE(last_patient_at > now() - make_interval(secs => $3::float8 * 60), false) AS "fresh!"
            FROM iit_conversations WHERE project_id = $1 AND user_id = lower($2)"#,
         project,
@@ -44,11 +44,11 @@ pub async fn get(
         last_patient: row.last_patient,
         last_patient_at: row.last_patient_at,
         fresh: row.fresh,
-        choices: row.choices.0,
+        pending: row.pending,
     }))
 }
 
-/// Remembers the patient spoken of (kept when `None`) and the choices offered (replaced).
+/// Remembers the patient spoken of (kept when `None`) and the question asked (replaced).
 ///
 /// # Errors
 /// The database failed.
@@ -57,19 +57,19 @@ pub async fn remember(
     project: &str,
     user: &str,
     patient: Option<&str>,
-    choices: &[Chip],
+    pending: Option<&Value>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        r#"INSERT INTO iit_conversations (project_id, user_id, last_patient, last_patient_at, choices)
+        r#"INSERT INTO iit_conversations (project_id, user_id, last_patient, last_patient_at, pending)
            VALUES ($1, lower($2), $3, CASE WHEN $3::text IS NULL THEN NULL ELSE now() END, $4)
            ON CONFLICT (project_id, user_id) DO UPDATE
            SET last_patient = COALESCE(excluded.last_patient, iit_conversations.last_patient),
                last_patient_at = COALESCE(excluded.last_patient_at, iit_conversations.last_patient_at),
-               choices = excluded.choices, updated_at = now()"#,
+               pending = excluded.pending, updated_at = now()"#,
         project,
         user,
         patient,
-        Json(choices) as _,
+        pending,
     )
     .execute(conn)
     .await?;

@@ -10,9 +10,6 @@ use crate::types::{
     ids::{BatchId, RunId},
 };
 
-/// How many times each node was visited.
-pub type Visits = std::collections::BTreeMap<String, u32>;
-
 /// A run to be.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -32,6 +29,8 @@ pub struct NewRun {
     pub findings: i32,
     /// Which data it saw.
     pub data_version: Option<String>,
+    /// The record's site, where the study has sites.
+    pub site: Option<String>,
 }
 
 /// Where a run stands.
@@ -41,20 +40,22 @@ pub enum RunState {
     At {
         /// Node id.
         node: String,
-        /// Visits so far.
-        visits: Visits,
+        /// The engine's own account of where the run stands.
+        walk: Value,
     },
     /// At a node, waiting for a person.
     Waiting {
         /// Node id.
         node: String,
-        /// Visits so far.
-        visits: Visits,
+        /// The engine's own account of where the run stands.
+        walk: Value,
     },
     /// At its end.
     Ended {
         /// Final state, e.g. `end_success`.
         final_state: String,
+        /// `clean`, `incomplete`, `review`, `violation`.
+        standing: String,
     },
     /// Given up.
     Failed {
@@ -82,18 +83,29 @@ impl RunState {
         }
     }
 
-    fn visits(&self) -> Value {
+    fn walk(&self) -> Option<&Value> {
         match self {
-            Self::At { visits, .. } | Self::Waiting { visits, .. } => {
-                serde_json::to_value(visits).unwrap_or_default()
-            }
-            Self::Ended { .. } | Self::Failed { .. } => Value::Object(serde_json::Map::new()),
+            Self::At { walk, .. } | Self::Waiting { walk, .. } => Some(walk),
+            Self::Ended { .. } | Self::Failed { .. } => None,
         }
+    }
+
+    fn standing(&self) -> Option<&str> {
+        match self {
+            Self::Ended { standing, .. } => Some(standing),
+            _ => None,
+        }
+    }
+
+    /// Whether a job carries it on by itself.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self, Self::At { .. })
     }
 
     fn final_state(&self) -> Option<&str> {
         match self {
-            Self::Ended { final_state } | Self::Failed { final_state, .. } => Some(final_state),
+            Self::Ended { final_state, .. } | Self::Failed { final_state, .. } => Some(final_state),
             Self::At { .. } | Self::Waiting { .. } => None,
         }
     }
@@ -154,10 +166,12 @@ pub struct Run {
     pub node: Option<String>,
     /// Steps committed; the number the next step will have.
     pub step_no: i32,
-    /// Visits per node.
-    pub visits: Visits,
+    /// The engine's own account of where the run stands.
+    pub walk: Option<Value>,
     /// How it ended.
     pub final_state: Option<String>,
+    /// What the end amounts to.
+    pub standing: Option<String>,
     /// Findings of all its steps.
     pub findings: i32,
     /// Tokens spent.
@@ -188,7 +202,12 @@ pub async fn insert(
         .map(|r| r.state.node().map(str::to_owned))
         .collect();
     let steps: Vec<i32> = runs.iter().map(|r| r.step_no).collect();
-    let visits: Vec<Value> = runs.iter().map(|r| r.state.visits()).collect();
+    let walks: Vec<Option<Value>> = runs.iter().map(|r| r.state.walk().cloned()).collect();
+    let standings: Vec<Option<String>> = runs
+        .iter()
+        .map(|r| r.state.standing().map(str::to_owned))
+        .collect();
+    let sites: Vec<Option<String>> = runs.iter().map(|r| r.site.clone()).collect();
     let finals: Vec<Option<String>> = runs
         .iter()
         .map(|r| r.state.final_state().map(str::to_owned))
@@ -202,13 +221,15 @@ pub async fn insert(
         runs.iter().map(|r| r.data_version.clone()).collect();
     sqlx::query!(
         r#"INSERT INTO iit_task_run (id, project_id, kind, skill_type, skill_version, record, status, node, step_no,
-                                     visits, final_state, findings, error, data_version, batch_id, in_batch, finished_at)
-           SELECT t.id, $13, 'sop', t.skill_type, t.skill_version, t.record, t.status, t.node, t.step_no,
-                  t.visits, t.final_state, t.findings, t.error, t.data_version, $14, t.status = 'running',
-                  CASE WHEN t.status IN ('done', 'failed') THEN now() END
+                                     walk, final_state, standing, findings, error, data_version, site, batch_id,
+                                     in_batch, finished_at)
+           SELECT t.id, $15, 'sop', t.skill_type, t.skill_version, t.record, t.status, t.node, t.step_no,
+                  t.walk, t.final_state, t.standing, t.findings, t.error, t.data_version, t.site, $16,
+                  t.status = 'running', CASE WHEN t.status IN ('done', 'failed') THEN now() END
            FROM UNNEST($1::uuid[], $2::text[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int4[],
-                       $8::jsonb[], $9::text[], $10::int4[], $11::text[], $12::text[])
-                AS t(id, skill_type, skill_version, record, status, node, step_no, visits, final_state, findings, error, data_version)"#,
+                       $8::jsonb[], $9::text[], $10::text[], $11::int4[], $12::text[], $13::text[], $14::text[])
+                AS t(id, skill_type, skill_version, record, status, node, step_no, walk, final_state, standing,
+                     findings, error, data_version, site)"#,
         &ids,
         &types,
         &versions,
@@ -216,11 +237,13 @@ pub async fn insert(
         &statuses,
         &nodes as &[Option<String>],
         &steps,
-        &visits,
+        &walks as &[Option<Value>],
         &finals as &[Option<String>],
+        &standings as &[Option<String>],
         &findings,
         &errors as &[Option<String>],
         &versions_of_data as &[Option<String>],
+        &sites as &[Option<String>],
         project,
         batch as BatchId,
     )
@@ -272,7 +295,7 @@ pub async fn append_steps(conn: &mut PgConnection, steps: &[Step]) -> Result<(),
 pub async fn get(conn: &mut PgConnection, id: RunId) -> Result<Option<Run>, sqlx::Error> {
     sqlx::query!(
         r#"SELECT id AS "id: RunId", project_id, kind, skill_type, skill_version, record, status, node, step_no,
-                  visits AS "visits: Json<Visits>", final_state, findings, tokens, batch_id AS "batch_id: BatchId", error
+                  walk, final_state, standing, findings, tokens, batch_id AS "batch_id: BatchId", error
            FROM iit_task_run WHERE id = $1"#,
         id as RunId
     )
@@ -289,8 +312,9 @@ pub async fn get(conn: &mut PgConnection, id: RunId) -> Result<Option<Run>, sqlx
             status: row.status,
             node: row.node,
             step_no: row.step_no,
-            visits: row.visits.0,
+            walk: row.walk,
             final_state: row.final_state,
+            standing: row.standing,
             findings: row.findings,
             tokens: row.tokens,
             batch: row.batch_id,
@@ -330,6 +354,15 @@ pub async fn steps(conn: &mut PgConnection, id: RunId) -> Result<Vec<Step>, sqlx
         .collect())
 }
 
+/// What a step saw of the data; kept from earlier steps when not given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen<'a> {
+    /// Fingerprint of the data.
+    pub data_version: Option<&'a str>,
+    /// The record's site.
+    pub site: Option<&'a str>,
+}
+
 /// Moves a run on by one step, if it still stands at `from_step` and is `running` (or `waiting`, when
 /// a person's decision carries it on). Returns whether it did: `false` means somebody committed this
 /// step before, and nothing may be written.
@@ -342,23 +375,26 @@ pub async fn advance(
     from_step: i32,
     to: &RunState,
     findings: i32,
-    data_version: Option<&str>,
+    seen: &Seen<'_>,
 ) -> Result<bool, sqlx::Error> {
     let done = sqlx::query!(
         r#"UPDATE iit_task_run
-           SET step_no = step_no + 1, status = $3, node = $4, visits = $5, final_state = $6, error = $7,
-               findings = findings + $8, data_version = COALESCE($9, data_version), updated_at = now(),
+           SET step_no = step_no + 1, status = $3, node = $4, walk = $5, final_state = $6, standing = $7, error = $8,
+               findings = findings + $9, data_version = COALESCE($10, data_version), site = COALESCE($11, site),
+               updated_at = now(),
                finished_at = CASE WHEN $3 IN ('done', 'failed') THEN now() END
            WHERE id = $1 AND step_no = $2 AND status IN ('running', 'waiting')"#,
         id as RunId,
         from_step,
         to.status(),
         to.node(),
-        to.visits(),
+        to.walk(),
         to.final_state(),
+        to.standing(),
         to.error(),
         findings,
-        data_version,
+        seen.data_version,
+        seen.site,
     )
     .execute(conn)
     .await?;
@@ -395,6 +431,10 @@ pub struct RunResult {
     pub status: String,
     /// How it ended.
     pub final_state: Option<String>,
+    /// What the end amounts to.
+    pub standing: Option<String>,
+    /// The record's site.
+    pub site: Option<String>,
     /// One sentence, when it failed.
     pub error: Option<String>,
     /// Everything its steps found, in order.
@@ -410,7 +450,8 @@ pub async fn results(
     batch: BatchId,
 ) -> Result<Vec<RunResult>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT r.id AS "id: RunId", r.record, r.skill_type, v.name, r.status, r.final_state, r.error,
+        r#"SELECT r.id AS "id: RunId", r.record, r.skill_type, v.name, r.status, r.final_state, r.standing, r.site,
+                  r.error,
                   s.findings AS "findings?: Json<Vec<Finding>>"
            FROM iit_task_run r
            JOIN iit_skill_versions v ON v.project_id = r.project_id AND v.skill_type = r.skill_type
@@ -434,6 +475,8 @@ pub async fn results(
                 skill_name: row.name,
                 status: row.status,
                 final_state: row.final_state,
+                standing: row.standing,
+                site: row.site,
                 error: row.error,
                 findings,
             }),
