@@ -1,1 +1,3 @@
 //! Webhook and REST: verify, store, enqueue, read.
+
+pub mod wecom;

@@ -1,1 +1,16 @@
 //! 企业微信 (WeCom): callback cryptography and the message API.
+//!
+//! Inwards: [`callback::Gate`] turns one HTTP request into an [`inbound::Inbound`] or says why not.
+//! Outwards: [`client::WecomClient`] sends text with a token that all processes share ([`token`]).
+
+pub mod callback;
+pub mod client;
+pub mod config;
+pub mod crypto;
+pub mod errcode;
+mod http;
+pub mod inbound;
+pub mod query;
+pub mod split;
+pub mod token;
+pub mod xml;

@@ -1,0 +1,299 @@
+//! Sending messages: `gettoken` and `message/send`.
+
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::config::WecomConfig;
+use super::errcode;
+pub use super::http::Deadlines;
+use super::http::{Answer, Api};
+use super::split::{MAX_TEXT_BYTES, split_text};
+use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
+
+/// Pause between the parts of one answer: WeCom shows messages sent at once in any order.
+const PART_GAP: Duration = Duration::from_millis(300);
+
+/// Why a message was not (or not surely) sent. Never holds a token, a secret, a URL or the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// WeCom said no; nothing was delivered. `permanent`: the same request can't ever succeed.
+    #[error("企业微信拒绝了消息 {errcode}: {explanation}")]
+    Refused {
+        /// WeCom's number, or the HTTP status, or 0 when refused here.
+        errcode: i64,
+        /// Whether trying again is pointless until somebody changes something.
+        permanent: bool,
+        /// What it means and what to do.
+        explanation: String,
+    },
+    /// Too many requests or WeCom is busy; nothing was delivered. Try again after `retry_after`.
+    #[error("企业微信繁忙 {errcode}，{} 秒后再试 (busy, retry later)", .retry_after.as_secs())]
+    Busy {
+        /// WeCom's number, or 429.
+        errcode: i64,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// CorpID, secret or token are not accepted; nothing was delivered. An administrator must act.
+    #[error("企业微信凭证被拒绝 {errcode}: {explanation}")]
+    TokenRejected {
+        /// WeCom's number.
+        errcode: i64,
+        /// What it means and what to do.
+        explanation: String,
+    },
+    /// The request went out and no clear answer came back: the person may have the message. Sending
+    /// again may show it twice, so that is the caller's decision, not a retry loop's.
+    #[error("消息可能已送达，未收到企业微信的答复 (sent, answer unknown): {why}")]
+    Ambiguous {
+        /// What happened on the wire.
+        why: String,
+    },
+    /// Nothing was sent; trying again is safe.
+    #[error("消息未发出 (not sent): {why}")]
+    NotSent {
+        /// What happened.
+        why: String,
+    },
+    /// Delivered, but not to these people. Don't send again to everybody.
+    #[error("消息已发出，但 {} 名收件人未收到：不在应用可见范围或无企业微信许可 (sent, but some recipients can't be reached)", .users.len())]
+    PartialInvalid {
+        /// The unreachable ones, spelled as the caller did. Personal data: not for logs.
+        users: Vec<String>,
+        /// WeCom's id of the message.
+        msg_id: String,
+    },
+}
+
+/// A message WeCom accepted for every recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// WeCom's id, for a recall within 24 hours.
+    pub msg_id: String,
+}
+
+/// A long answer that got stuck: `sent` parts are out and must not be sent again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("第 {} 部分未送达 (part not delivered): {source}", .sent + 1)]
+pub struct PartsError {
+    /// How many parts were accepted, those before this call included.
+    pub sent: usize,
+    /// What stopped the next one.
+    pub source: SendError,
+}
+
+/// Sends as one self-built app. One per process; cheap calls, shared connections.
+#[derive(Debug)]
+pub struct WecomClient<S> {
+    api: Api,
+    agent_id: i64,
+    tokens: TokenSource<S, GetToken>,
+    part_gap: Duration,
+}
+
+impl<S: TokenStore> WecomClient<S> {
+    /// A client for `config` that shares its token through `store`.
+    ///
+    /// # Errors
+    /// No TLS provider is installed in this process, or the system's TLS or proxy settings are unusable.
+    pub fn new(config: &WecomConfig, store: S, deadlines: Deadlines) -> anyhow::Result<Self> {
+        let api = Api::new(&config.api_base, deadlines)?;
+        let fetcher = GetToken {
+            api: api.clone(),
+            corp_id: config.corp_id.clone(),
+            secret: config.secret.clone(),
+        };
+        Ok(Self {
+            api,
+            agent_id: config.agent_id,
+            tokens: TokenSource::new(store, fetcher),
+            part_gap: PART_GAP,
+        })
+    }
+
+    /// Another pause between parts (default 300 ms).
+    #[must_use]
+    pub fn with_part_gap(mut self, gap: Duration) -> Self {
+        self.part_gap = gap;
+        self
+    }
+
+    /// Sends one text of at most [`MAX_TEXT_BYTES`] to people by UserID.
+    ///
+    /// A refused token is replaced and the message tried once more; nothing else is retried here.
+    /// WeCom drops what exceeds 30 messages a minute to one person **without an error**.
+    ///
+    /// # Errors
+    /// [`SendError`]; UserIDs that are none (such as `@all`) and texts that are empty or too long are
+    /// refused before anything is sent.
+    pub async fn send_text(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
+        check(to, content)?;
+        let body = json!({
+            "touser": to.join("|"),
+            "msgtype": "text",
+            "agentid": self.agent_id,
+            "text": { "content": content },
+            "safe": 0,
+            "enable_duplicate_check": 0,
+        });
+        let token = self.tokens.get().await?;
+        let mut answer = self.post(&token, &body).await?;
+        if errcode::wants_new_token(answer.errcode) {
+            let token = self.tokens.replace(&token).await?;
+            answer = self.post(&token, &body).await?;
+        }
+        if answer.errcode != 0 {
+            return Err(errcode::explain(answer.errcode, &answer.errmsg));
+        }
+        delivered(to, &answer.body)
+    }
+
+    /// Sends a text of any length to one person: split at good places, numbered, one after the other.
+    /// The first `already_sent` parts are left out, so a retry goes on where the last one stopped.
+    /// Returns the number of parts.
+    ///
+    /// # Errors
+    /// [`PartsError`] at the first part that fails; later parts are not tried.
+    pub async fn send_long_text(
+        &self,
+        to: &str,
+        text: &str,
+        already_sent: usize,
+    ) -> Result<usize, PartsError> {
+        let parts = split_text(text, MAX_TEXT_BYTES);
+        for (index, part) in parts.iter().enumerate().skip(already_sent) {
+            if index > already_sent {
+                tokio::time::sleep(self.part_gap).await;
+            }
+            let sent = self.send_text(&[to], part).await;
+            sent.map_err(|source| PartsError {
+                sent: index,
+                source,
+            })?;
+        }
+        Ok(parts.len())
+    }
+
+    async fn post(&self, token: &Token, body: &Value) -> Result<Answer, SendError> {
+        self.api
+            .post(
+                "message/send",
+                &[("access_token", token.value.expose_secret())],
+                body,
+            )
+            .await
+    }
+}
+
+/// UserIDs are 1 to 64 of `[0-9A-Za-z._@-]`. `@all` would show one subject's data to the whole company.
+fn is_user_id(id: &str) -> bool {
+    (1..=64).contains(&id.len())
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._@-".contains(&b))
+        && !id.eq_ignore_ascii_case("@all")
+}
+
+fn check(to: &[&str], content: &str) -> Result<(), SendError> {
+    let explanation = if to.is_empty() || to.len() > 1000 || !to.iter().all(|id| is_user_id(id)) {
+        "收件人不是合法的 UserID 列表 (recipients must be 1 to 1000 valid UserIDs, never @all)"
+    } else if content.trim().is_empty() {
+        "消息内容为空 (the message is empty)"
+    } else if content.len() > MAX_TEXT_BYTES {
+        "文本超过 2048 字节，须先分段 (longer than 2048 bytes: split it first)"
+    } else {
+        return Ok(());
+    };
+    Err(SendError::Refused {
+        errcode: 0,
+        permanent: true,
+        explanation: explanation.to_owned(),
+    })
+}
+
+/// WeCom answers `errcode` 0 even when some recipients got nothing, and lower-cases their ids.
+fn delivered(to: &[&str], answer: &Value) -> Result<Sent, SendError> {
+    let list = |name| {
+        answer
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .split('|')
+            .filter(|id| !id.is_empty())
+    };
+    let unreachable: Vec<&str> = list("invaliduser").chain(list("unlicenseduser")).collect();
+    let msg_id = answer
+        .get("msgid")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let users: Vec<String> = to
+        .iter()
+        .filter(|id| {
+            unreachable
+                .iter()
+                .any(|other| other.eq_ignore_ascii_case(id))
+        })
+        .map(|id| (*id).to_owned())
+        .collect();
+    if users.is_empty() {
+        Ok(Sent { msg_id })
+    } else if users.len() == to.len() {
+        Err(errcode::explain(81_013, ""))
+    } else {
+        Err(SendError::PartialInvalid { users, msg_id })
+    }
+}
+
+/// `gettoken` with the app's own secret.
+#[derive(Debug)]
+struct GetToken {
+    api: Api,
+    corp_id: String,
+    secret: SecretString,
+}
+
+impl TokenFetcher for GetToken {
+    async fn fetch(&self) -> Result<Token, SendError> {
+        let query = [
+            ("corpid", self.corp_id.as_str()),
+            ("corpsecret", self.secret.expose_secret()),
+        ];
+        let answer = self
+            .api
+            .get("gettoken", &query)
+            .await
+            .map_err(|error| match error {
+                // The message itself was not sent, whatever became of this call.
+                SendError::Ambiguous { why } => SendError::NotSent {
+                    why: format!("gettoken: {why}"),
+                },
+                other => other,
+            })?;
+        if answer.errcode != 0 {
+            return Err(errcode::explain(answer.errcode, &answer.errmsg));
+        }
+        let value = answer
+            .body
+            .get("access_token")
+            .and_then(Value::as_str)
+            .filter(|value| !value.is_empty());
+        let lifetime = answer
+            .body
+            .get("expires_in")
+            .and_then(Value::as_u64)
+            .filter(|seconds| *seconds > 0);
+        match (value, lifetime) {
+            (Some(value), Some(seconds)) => Ok(Token::fresh(
+                value.into(),
+                Duration::from_secs(seconds.min(7_200)),
+            )),
+            _ => Err(SendError::NotSent {
+                why: "gettoken answered without access_token or expires_in".to_owned(),
+            }),
+        }
+    }
+}
