@@ -1,1 +1,149 @@
 //! One file per job kind: the front page of the program.
+//!
+//! | job | one step of it |
+//! |---|---|
+//! | [`intent`] | one inbound message → intents → next jobs |
+//! | [`sop_step`] | one SOP node of one run |
+//! | [`batch_qc`] | the plan of a QC request, or one page of it |
+//! | [`deliver`] | one outbound message |
+
+pub mod batch_qc;
+pub mod common;
+pub mod deliver;
+pub mod intent;
+pub mod sop_step;
+
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use futures::future::BoxFuture;
+
+use crate::queue::{
+    Job, JobError, Lease, Settled, Settlement,
+    claim::ClaimedJob,
+    worker::Handler,
+};
+use common::services::{Services, Shared};
+
+/// Queues by the resource their jobs wait for. `iit worker --queues` takes a subset.
+pub const QUEUES: [&str; 5] = ["chat", "llm", "edc", "vision", "deliver"];
+
+/// Runs one attempt of a job kind.
+pub trait Handle: Job {
+    /// Does the work and settles it, or says why it did not.
+    ///
+    /// Hazard: an attempt may be cut off anywhere and run again; whatever must happen once belongs into
+    /// the settlement.
+    fn run(
+        self,
+        services: &Services,
+        lease: &Lease,
+    ) -> impl Future<Output = Result<Settled, JobError>> + Send;
+
+    /// The job is given up: tells what waits for it, in the same transaction. No network here.
+    fn bury(
+        self,
+        services: &Services,
+        lease: &Lease,
+        settlement: &mut Settlement,
+        why: &str,
+    ) -> impl Future<Output = Result<(), JobError>> + Send;
+}
+
+/// All job kinds by their stored names.
+pub struct Jobs {
+    services: Shared,
+    kinds: HashMap<&'static str, Kind>,
+}
+
+struct Kind {
+    timeout: Duration,
+    run: fn(Shared, ClaimedJob) -> BoxFuture<'static, Result<Settled, JobError>>,
+    bury: for<'a> fn(
+        &'a Services,
+        &'a ClaimedJob,
+        &'a mut Settlement,
+        &'a str,
+    ) -> BoxFuture<'a, Result<(), JobError>>,
+}
+
+impl Jobs {
+    /// The only place that names every job.
+    #[must_use]
+    pub fn register(services: Shared) -> Arc<Self> {
+        let mut jobs = Self {
+            services,
+            kinds: HashMap::new(),
+        };
+        jobs.add::<intent::Intent>();
+        jobs.add::<sop_step::SopStep>();
+        jobs.add::<batch_qc::BatchQc>();
+        jobs.add::<deliver::Deliver>();
+        Arc::new(jobs)
+    }
+
+    fn add<J: Handle>(&mut self) {
+        let kind = Kind {
+            timeout: J::TIMEOUT,
+            run: |services, job| {
+                Box::pin(async move {
+                    let payload = decode::<J>(&job)?;
+                    payload.run(&services, &job.lease).await
+                })
+            },
+            bury: |services, job, settlement, why| {
+                Box::pin(async move {
+                    // What can't be read has nobody waiting that could be told.
+                    match decode::<J>(job) {
+                        Ok(payload) => payload.bury(services, &job.lease, settlement, why).await,
+                        Err(_) => Ok(()),
+                    }
+                })
+            },
+        };
+        let replaced = self.kinds.insert(J::KIND, kind);
+        debug_assert!(replaced.is_none(), "two jobs are called {}", J::KIND);
+    }
+}
+
+fn decode<J: Job>(job: &ClaimedJob) -> Result<J, JobError> {
+    serde_json::from_value(job.payload.clone()).map_err(|error| {
+        JobError::dead(anyhow!(
+            "the payload of this `{}` job can't be read ({error}); cancel it, or retry it with a version that can",
+            job.kind
+        ))
+    })
+}
+
+impl Handler for Jobs {
+    fn timeout(&self, kind: &str) -> Duration {
+        self.kinds
+            .get(kind)
+            .map_or(Duration::from_secs(60), |kind| kind.timeout)
+    }
+
+    fn run(&self, job: ClaimedJob) -> BoxFuture<'static, Result<Settled, JobError>> {
+        match self.kinds.get(job.kind.as_str()) {
+            Some(kind) => (kind.run)(Arc::clone(&self.services), job),
+            None => {
+                let error = anyhow!(
+                    "no job is called `{}` in this version; retry it after an update with `iit queue retry`",
+                    job.kind
+                );
+                Box::pin(async move { Err(JobError::Dead(error)) })
+            }
+        }
+    }
+
+    fn bury<'a>(
+        &'a self,
+        job: &'a ClaimedJob,
+        settlement: &'a mut Settlement,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<(), JobError>> {
+        match self.kinds.get(job.kind.as_str()) {
+            Some(kind) => (kind.bury)(&self.services, job, settlement, why),
+            None => Box::pin(async { Ok(()) }),
+        }
+    }
+}

@@ -405,7 +405,7 @@ impl Worker {
     }
 
     /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
-    /// fails, the job is still buried, so that it can't come back for ever.
+    /// fails for good, the job is still buried, so that it can't come back for ever.
     async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
         tracing::error!(
             job.id = job.lease.job,
@@ -432,6 +432,11 @@ impl Worker {
         match told.await {
             Ok(()) => "dead",
             Err(JobError::LostLease) => "lost",
+            // The database is away: the lease runs out, and the sweep brings the job back to be buried.
+            Err(JobError::Retry { why, .. }) => {
+                tracing::warn!(job.id = job.lease.job, error = format!("{why:#}"), "queue.job.burial_put_off");
+                "lost"
+            }
             Err(error) => {
                 tracing::error!(job.id = job.lease.job, %error, "queue.job.burial_failed");
                 let settled = async {

@@ -221,6 +221,20 @@ pub async fn count(
     Ok(complete.unwrap_or(false))
 }
 
+/// Ends a request that turned out to have no records.
+///
+/// # Errors
+/// The database failed.
+pub async fn complete_empty(conn: &mut PgConnection, id: BatchId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_batches SET state = 'done', finished_at = now() WHERE id = $1 AND state = 'running' AND total = 0"#,
+        id as BatchId
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Takes a run out of its batch's count when it stops running for the first time, and counts its record
 /// when it was the record's last. Returns the batch that is complete by it, if any.
 ///

@@ -27,13 +27,24 @@ pub struct Found<'a> {
     pub waits: bool,
 }
 
-/// A rule that was decided on a record: what it found earlier and not now is fixed.
+/// What a run has settled about a record: what was found there earlier and not now is fixed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
+    /// The run that settled it.
+    pub run: RunId,
     /// Record id.
     pub record: String,
-    /// Rule key.
-    pub rule: String,
+    /// How much of it.
+    pub scope: Scope,
+}
+
+/// How much a run has settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// One rule got its answer.
+    Rule(String),
+    /// The whole skill ended clean.
+    Skill(String),
 }
 
 /// A ledger row.
@@ -209,8 +220,8 @@ pub async fn record(
     Ok(())
 }
 
-/// Moves what `decided` rules found earlier and did not find now to `close_proposed`. `current` holds
-/// the fingerprints found now. Returns how many moved.
+/// Moves what was found earlier, and not now, to `close_proposed`. `current` holds the fingerprints
+/// found now. Returns how many moved.
 ///
 /// # Errors
 /// The database failed.
@@ -219,68 +230,53 @@ pub async fn propose_close(
     project: &str,
     decided: &[Decided],
     current: &[String],
-    run: RunId,
 ) -> Result<u64, sqlx::Error> {
     if decided.is_empty() {
         return Ok(0);
     }
     let records: Vec<String> = decided.iter().map(|d| d.record.clone()).collect();
-    let rules: Vec<String> = decided.iter().map(|d| d.rule.clone()).collect();
+    let runs: Vec<Uuid> = decided.iter().map(|d| d.run.0).collect();
+    let (rules, skills): (Vec<Option<String>>, Vec<Option<String>>) = decided
+        .iter()
+        .map(|d| match &d.scope {
+            Scope::Rule(rule) => (Some(rule.clone()), None),
+            Scope::Skill(skill) => (None, Some(skill.clone())),
+        })
+        .unzip();
     let done = sqlx::query!(
-        r#"WITH fixed AS (
-               SELECT a.id, a.status FROM iit_pending_actions a
-               JOIN (SELECT DISTINCT * FROM UNNEST($2::text[], $3::text[]) AS t(record, rule)) d
-                 ON d.record = a.record AND d.rule = a.rule
-               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.fingerprint <> ALL($4)
+        r#"WITH decided AS (
+               SELECT * FROM UNNEST($2::text[], $3::text[], $4::text[], $5::uuid[]) AS t(record, rule, skill_type, run_id)),
+           fixed AS (
+               SELECT a.id, a.status, (SELECT d.run_id FROM decided d WHERE d.record = a.record LIMIT 1) AS run_id
+               FROM iit_pending_actions a
+               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.fingerprint <> ALL($6)
+                 AND a.record = ANY($2)
+                 AND EXISTS (SELECT 1 FROM decided d WHERE d.record = a.record
+                             AND (d.rule = a.rule
+                                  -- Found by an earlier step of the same run: not fixed, just not looked at again.
+                                  OR (d.skill_type = a.skill_type AND a.run_id IS DISTINCT FROM d.run_id)))
                ORDER BY a.fingerprint FOR UPDATE OF a),
            moved AS (
-               UPDATE iit_pending_actions a SET status = 'close_proposed', updated_at = now(), run_id = $5
+               UPDATE iit_pending_actions a SET status = 'close_proposed', updated_at = now()
                FROM fixed WHERE a.id = fixed.id
-               RETURNING a.id, fixed.status AS old_status, a.message, a.values),
+               RETURNING a.id, fixed.status AS old_status, fixed.run_id, a.message, a.values),
            told AS (
                INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
                SELECT $1, 'system:qc', 'pending_action.close_proposed', 'pending_action', id::text,
                       jsonb_build_object('status', old_status), jsonb_build_object('status', 'close_proposed'), 'qc'
                FROM moved)
            INSERT INTO iit_pending_action_history (action_id, from_status, to_status, message, values, actor, reason, run_id)
-           SELECT id, old_status, 'close_proposed', message, values, 'system:qc', '复查未再发现', $5 FROM moved"#,
+           SELECT id, old_status, 'close_proposed', message, values, 'system:qc', '复查未再发现', run_id FROM moved"#,
         project,
         &records,
-        &rules,
+        &rules as &[Option<String>],
+        &skills as &[Option<String>],
+        &runs,
         current,
-        run as RunId,
     )
     .execute(conn)
     .await?;
     Ok(done.rows_affected())
-}
-
-/// After a run ended clean: everything its skill found on the record earlier and not in this run.
-///
-/// # Errors
-/// The database failed.
-pub async fn decided_by_clean_run(
-    conn: &mut PgConnection,
-    project: &str,
-    skill_type: &str,
-    record: &str,
-) -> Result<Vec<Decided>, sqlx::Error> {
-    let rules = sqlx::query_scalar!(
-        r#"SELECT DISTINCT rule FROM iit_pending_actions
-           WHERE project_id = $1 AND skill_type = $2 AND record = $3 AND status IN ('open', 'answered')"#,
-        project,
-        skill_type,
-        record,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rules
-        .into_iter()
-        .map(|rule| Decided {
-            record: record.to_owned(),
-            rule,
-        })
-        .collect())
 }
 
 /// Ledger rows of a study, oldest first.

@@ -34,7 +34,8 @@ pub async fn load(conn: &mut PgConnection, app: &str) -> Result<Option<StoredTok
     .await
 }
 
-/// Takes the right to fetch a new token for `lease_s` seconds, unless somebody else holds it.
+/// Takes the right to fetch a new token for `lease_s` seconds, unless somebody else holds it or the
+/// stored token is no longer the one seen (`seen`: hex SHA-256 of it, `None` when none was stored).
 ///
 /// # Errors
 /// The database failed.
@@ -42,6 +43,7 @@ pub async fn claim_refresh(
     conn: &mut PgConnection,
     app: &str,
     owner: Uuid,
+    seen: Option<&str>,
     lease_s: f64,
 ) -> Result<bool, sqlx::Error> {
     let done = sqlx::query!(
@@ -49,10 +51,12 @@ pub async fn claim_refresh(
            VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
            ON CONFLICT (app) DO UPDATE
            SET refresh_owner = excluded.refresh_owner, refresh_until = excluded.refresh_until
-           WHERE t.refresh_until IS NULL OR t.refresh_until < clock_timestamp()"#,
+           WHERE (t.refresh_until IS NULL OR t.refresh_until < clock_timestamp())
+             AND encode(sha256(convert_to(t.token, 'UTF8')), 'hex') IS NOT DISTINCT FROM $4"#,
         app,
         owner,
         lease_s,
+        seen,
     )
     .execute(conn)
     .await?;
@@ -106,7 +110,8 @@ pub async fn give_up_refresh(
     Ok(())
 }
 
-/// Forgets the token if it is still the one that was refused: a newer one stays.
+/// Forgets the token if it is still the one that was refused (hex SHA-256): a newer one stays. Says
+/// whether it did.
 ///
 /// # Errors
 /// The database failed.
@@ -114,14 +119,14 @@ pub async fn invalidate(
     conn: &mut PgConnection,
     app: &str,
     refused: &str,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
+) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
         r#"UPDATE iit_wecom_tokens SET token = NULL, obtained_at = NULL, expires_at = NULL
-           WHERE app = $1 AND token = $2"#,
+           WHERE app = $1 AND encode(sha256(convert_to(token, 'UTF8')), 'hex') = $2"#,
         app,
         refused,
     )
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }

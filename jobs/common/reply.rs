@@ -1,0 +1,174 @@
+//! From finished work to the message that leaves: parts are filled in, and the settlement that fills in
+//! the last one writes the reply and its `deliver` job.
+
+use super::{answer::qc_answer, services::Services};
+use crate::{
+    adapters::wecom::{client::MAX_TEXT_BYTES, split::split_text},
+    jobs::deliver::Deliver,
+    queue::{JobError, NewJob, Settlement},
+    store::{
+        batches, conversations,
+        inbox::{self, Channel, Message},
+        outbox::{self, NewOutbound},
+        projects,
+        replies::{self, Chip},
+        runs,
+    },
+    types::ids::{BatchId, MessageId, OutboxId},
+};
+
+/// Said under every reply that was understood without a language model.
+pub const DEGRADED_NOTE: &str = "（未启用大模型：按关键词理解）";
+
+/// Ends a batch that is complete: the part of the reply that waited for it is written.
+///
+/// # Errors
+/// The database failed.
+pub async fn finish_batch(
+    services: &Services,
+    settlement: &mut Settlement,
+    id: BatchId,
+) -> Result<(), JobError> {
+    let Some(batch) = batches::get(settlement.conn(), id).await? else {
+        return Ok(());
+    };
+    let Some((message, part)) = batch.reply_to else {
+        return Ok(());
+    };
+    let results = runs::results(settlement.conn(), id).await?;
+    let study = projects::get(settlement.conn(), &batch.project)
+        .await?
+        .map_or_else(|| batch.project.clone(), |project| project.file.name);
+    let text = qc_answer(&study, &batch, &results);
+    replies::fill(settlement.conn(), message, part, &text).await?;
+    send_if_complete(services, settlement, message).await
+}
+
+/// Writes the reply to `message` when none of its parts is missing any more.
+///
+/// # Errors
+/// The database failed.
+pub async fn send_if_complete(
+    services: &Services,
+    settlement: &mut Settlement,
+    message: MessageId,
+) -> Result<(), JobError> {
+    let parts = replies::locked(settlement.conn(), message).await?;
+    let texts: Option<Vec<&str>> = parts.iter().map(|part| part.text.as_deref()).collect();
+    let Some(texts) = texts.filter(|texts| !texts.is_empty()) else {
+        return Ok(());
+    };
+    let Some(message) = inbox::get(settlement.conn(), message).await? else {
+        return Ok(());
+    };
+    if matches!(message.status.as_str(), "answered" | "failed") {
+        return Ok(());
+    }
+    let text = match texts.as_slice() {
+        [only] => (*only).to_owned(),
+        many => many
+            .iter()
+            .enumerate()
+            .map(|(no, text)| format!("{}）{text}", no + 1))
+            .collect::<Vec<_>>()
+            .join("\n\n"),
+    };
+    let chips: Vec<Chip> = parts.iter().flat_map(|part| part.chips.clone()).collect();
+    reply(services, settlement, &message, &text, &chips, "answered").await
+}
+
+/// Writes one reply and ends the message as `status`.
+///
+/// # Errors
+/// The database failed.
+pub async fn reply(
+    services: &Services,
+    settlement: &mut Settlement,
+    message: &Message,
+    text: &str,
+    chips: &[Chip],
+    status: &str,
+) -> Result<(), JobError> {
+    let mut text = text.to_owned();
+    if message.degraded {
+        text.push('\n');
+        text.push_str(DEGRADED_NOTE);
+    }
+    send(
+        services,
+        settlement,
+        &NewOutbound {
+            message: Some(message.id),
+            project: message.project.as_deref(),
+            channel: message.channel,
+            recipient: &message.sender,
+            text: &text,
+            chips,
+            degraded: message.degraded,
+            parts: &[],
+        },
+    )
+    .await?;
+    if let Some(project) = &message.project {
+        conversations::log(
+            settlement.conn(),
+            project,
+            &message.sender,
+            "assistant",
+            &text,
+            Some(message.id),
+        )
+        .await?;
+    }
+    inbox::finish(settlement.conn(), message.id, status).await?;
+    Ok(())
+}
+
+/// Writes an outbound message; for WeCom split into what it takes, with its `deliver` job.
+///
+/// # Errors
+/// The database failed.
+pub async fn send(
+    services: &Services,
+    settlement: &mut Settlement,
+    outbound: &NewOutbound<'_>,
+) -> Result<OutboxId, JobError> {
+    let parts = match outbound.channel {
+        Channel::Rest => Vec::new(),
+        Channel::Wecom => split_text(&with_numbers(outbound.text, outbound.chips), MAX_TEXT_BYTES),
+    };
+    let id = outbox::add(
+        settlement.conn(),
+        &NewOutbound {
+            parts: &parts,
+            ..outbound.clone()
+        },
+    )
+    .await?;
+    if parts.is_empty() {
+        return Ok(id);
+    }
+    if services.wecom.is_none() {
+        let why = "企业微信未配置：设置 WECOM_* 后重启 (WeCom is not configured)";
+        outbox::finish(settlement.conn(), id, "failed", Some(why)).await?;
+        return Ok(id);
+    }
+    let job = Deliver {
+        outbox: id,
+        to: outbound.recipient.to_lowercase(),
+    };
+    settlement.enqueue(NewJob::of(&job)?).await?;
+    Ok(id)
+}
+
+/// Choices as people can answer them where there are no buttons: by number.
+fn with_numbers(text: &str, chips: &[Chip]) -> String {
+    let mut text = text.to_owned();
+    for (no, chip) in chips.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}", no + 1, chip.label));
+    }
+    if !chips.is_empty() {
+        text.push_str("\n（回复数字即可）");
+    }
+    text
+}

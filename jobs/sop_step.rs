@@ -1,0 +1,468 @@
+//! One SOP node of one run.
+//!
+//! The run's step number is the fence: a step that somebody committed before finds the number moved on
+//! and ends without writing anything.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Handle,
+    common::{
+        reply,
+        services::Services,
+        steps::{self, RunSteps},
+        study::{Study, edc_error},
+    },
+};
+use crate::{
+    engines::sop::{CompiledSkill, Decision, NO_MODEL, NodeOutcome, Notice, Walk},
+    queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
+    skills::Work,
+    store::{
+        batches,
+        inbox::Channel,
+        ledger::{self, Found},
+        outbox::NewOutbound,
+        runs::{self, Run, RunState, Seen, Step},
+        skills as skill_store,
+    },
+    types::{
+        finding::{Finding, FindingOutcome, Severity},
+        ids::RunId,
+    },
+};
+
+/// A person's word on a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Review {
+    /// It is as suspected: `on_fail`.
+    Confirm,
+    /// Nothing is wrong: `on_pass`.
+    Dismiss,
+}
+
+/// Do step `step` of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SopStep {
+    /// The run.
+    pub run: RunId,
+    /// The number this step will have; the fence.
+    pub step: i32,
+    /// A person's decision, when the run waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+}
+
+impl Job for SopStep {
+    const KIND: &'static str = "sop_step";
+    const QUEUE: &'static str = steps::EDC_QUEUE;
+    const MAX_ATTEMPTS: i32 = 5;
+
+    fn key(&self) -> Option<String> {
+        Some(format!("{}/{}", self.run, self.step))
+    }
+}
+
+/// A run with what it takes to do its next step.
+struct AtHand {
+    run: Run,
+    study: Study,
+    skill: Arc<CompiledSkill>,
+    stored: skill_store::StoredSkill,
+    walk: Walk,
+}
+
+/// What a step came to, before it is written.
+struct Done {
+    outcome: NodeOutcome,
+    walk: Walk,
+    data_version: Option<String>,
+    site: Option<String>,
+    notice: Option<Notice>,
+}
+
+impl Handle for SopStep {
+    async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
+        let started_at = services.clock.now();
+        let Some(at_hand) = self.load(services).await? else {
+            return already_done(services, lease).await;
+        };
+        let waits = self.review.is_none()
+            && matches!(
+                at_hand.skill.work(&at_hand.walk),
+                Some(Work::HumanReview { .. })
+            );
+        if waits {
+            return self.wait_for_review(services, lease, at_hand, started_at).await;
+        }
+        let done = self.work(services, &at_hand).await?;
+        let mut settlement = lease
+            .settle(&services.pool, &services.wake, &Outcome::Done)
+            .await?;
+        let written = self
+            .write(services, &mut settlement, lease, &at_hand, done, started_at)
+            .await?;
+        if !written {
+            drop(settlement);
+            return already_done(services, lease).await;
+        }
+        Ok(settlement.commit().await?)
+    }
+
+    /// What the step needed never came: the node takes `on_error`, with a query in the ledger. A run
+    /// whose skill can't even be read is given up, so that nothing waits for it for ever.
+    async fn bury(
+        self,
+        services: &Services,
+        lease: &Lease,
+        settlement: &mut Settlement,
+        why: &str,
+    ) -> Result<(), JobError> {
+        let started_at = services.clock.now();
+        let at_hand = match self.load_on(services, settlement.conn()).await {
+            Ok(Some(at_hand)) => at_hand,
+            Ok(None) => return Ok(()),
+            Err(JobError::Dead(_)) => return self.give_up(services, settlement, why).await,
+            Err(other) => return Err(other),
+        };
+        let mut walk = at_hand.walk.clone();
+        let sentence = format!("检查未能完成：{why}");
+        let outcome = at_hand
+            .skill
+            .unavailable(&mut walk, &at_hand.run.record, &sentence)
+            .map_err(JobError::dead)?;
+        let done = Done {
+            outcome,
+            walk,
+            data_version: None,
+            site: None,
+            notice: None,
+        };
+        self.write(services, settlement, lease, &at_hand, done, started_at)
+            .await?;
+        Ok(())
+    }
+}
+
+impl SopStep {
+    async fn load(&self, services: &Services) -> Result<Option<AtHand>, JobError> {
+        let mut conn = services.pool.acquire().await?;
+        self.load_on(services, &mut conn).await
+    }
+
+    /// The run and its skill's graph; `None` when this step is not to be done (any more).
+    async fn load_on(
+        &self,
+        services: &Services,
+        conn: &mut sqlx::PgConnection,
+    ) -> Result<Option<AtHand>, JobError> {
+        let Some(run) = runs::get(conn, self.run).await? else {
+            return Err(JobError::Cancel("the run is gone".to_owned()));
+        };
+        let due = match run.status.as_str() {
+            "running" => true,
+            "waiting" => self.review.is_some(),
+            _ => false,
+        };
+        if !due || run.step_no != self.step {
+            return Ok(None);
+        }
+        let study = Study::load(services, conn, &run.project).await?;
+        let stored =
+            skill_store::version(conn, &run.project, &run.skill_type, run.skill_version)
+                .await?
+                .ok_or_else(|| JobError::dead(anyhow!("the run's skill version is gone")))?;
+        let skill = services
+            .skills
+            .compiled(&study, &stored, None)
+            .map_err(|fault| JobError::dead(anyhow!(fault)))?;
+        let walk = match &run.walk {
+            Some(walk) => serde_json::from_value(walk.clone()).map_err(JobError::dead)?,
+            None => skill.begin(),
+        };
+        Ok(Some(AtHand {
+            run,
+            study,
+            skill,
+            stored,
+            walk,
+        }))
+    }
+
+    async fn give_up(
+        &self,
+        services: &Services,
+        settlement: &mut Settlement,
+        why: &str,
+    ) -> Result<(), JobError> {
+        let failed = RunState::Failed {
+            final_state: "failed".to_owned(),
+            error: why.to_owned(),
+        };
+        let seen = Seen::default();
+        if runs::advance(settlement.conn(), self.run, self.step, &failed, 0, &seen).await? {
+            stopped(services, settlement, self.run).await?;
+        }
+        Ok(())
+    }
+
+    /// Does the node the run stands at.
+    async fn work(&self, services: &Services, at_hand: &AtHand) -> Result<Done, JobError> {
+        let mut walk = at_hand.walk.clone();
+        let record = &at_hand.run.record;
+        let work = at_hand
+            .skill
+            .work(&walk)
+            .ok_or_else(|| JobError::dead(anyhow!("the run stands at a node its skill lacks")))?;
+        let mut done = match work {
+            Work::HardRule { .. } => return self.check(services, at_hand).await,
+            Work::SoftInstruction { .. } => {
+                at_hand.skill.unavailable(&mut walk, record, NO_MODEL)
+            }
+            Work::Tool { tool, .. } => {
+                let why = format!("工具 {tool} 尚不可用，转人工复核");
+                at_hand.skill.unavailable(&mut walk, record, &why)
+            }
+            Work::HumanReview { .. } => {
+                let decision = match self.review {
+                    Some(Review::Confirm) => Decision::Confirm,
+                    Some(Review::Dismiss) => Decision::Dismiss,
+                    None => return Err(JobError::dead(anyhow!("a review without a decision"))),
+                };
+                at_hand.skill.decide(&mut walk, decision)
+            }
+            Work::Notify { .. } => {
+                let mut conn = services.pool.acquire().await?;
+                let found: Vec<Finding> = runs::steps(&mut conn, at_hand.run.id)
+                    .await?
+                    .into_iter()
+                    .flat_map(|step| step.findings)
+                    .collect();
+                let (notice, outcome) = at_hand
+                    .skill
+                    .notify(&mut walk, record, &found)
+                    .map_err(JobError::dead)?;
+                return Ok(Done {
+                    outcome,
+                    walk,
+                    data_version: None,
+                    site: None,
+                    notice: Some(notice),
+                });
+            }
+        }
+        .map_err(JobError::dead)?;
+        if matches!(work, Work::HumanReview { .. }) {
+            // The ledger row of the review is what was decided; nothing about it is "fixed".
+            done.rules_checked.clear();
+        }
+        Ok(Done {
+            outcome: done,
+            walk,
+            data_version: None,
+            site: None,
+            notice: None,
+        })
+    }
+
+    /// Reads the record as it is now and decides the hard node.
+    async fn check(&self, services: &Services, at_hand: &AtHand) -> Result<Done, JobError> {
+        let ids = [at_hand.run.record.clone()];
+        let extract = at_hand.study.edc.records(&ids).await.map_err(edc_error)?;
+        let record = extract
+            .records
+            .first()
+            .ok_or_else(|| JobError::dead(anyhow!("the EDC returned no record")))?;
+        let skill = services
+            .skills
+            .compiled(&at_hand.study, &at_hand.stored, Some(&extract.dictionary))
+            .map_err(|fault| JobError::dead(anyhow!(fault)))?;
+        let mut walk = at_hand.walk.clone();
+        let outcome = skill
+            .check(&mut walk, record, at_hand.study.today)
+            .map_err(JobError::dead)?;
+        Ok(Done {
+            outcome,
+            walk,
+            data_version: Some(extract.fingerprint.clone()),
+            site: at_hand.study.site_of(record),
+            notice: None,
+        })
+    }
+
+    /// Writes the step: run, step row, ledger, notice, next job. `false`: somebody committed it before,
+    /// and the caller must roll back.
+    async fn write(
+        &self,
+        services: &Services,
+        settlement: &mut Settlement,
+        lease: &Lease,
+        at_hand: &AtHand,
+        done: Done,
+        started_at: chrono::DateTime<chrono::Utc>,
+    ) -> Result<bool, JobError> {
+        let run = &at_hand.run;
+        let state = steps::state_of(&done.walk);
+        let findings = i32::try_from(done.outcome.findings.len()).unwrap_or(i32::MAX);
+        let seen = Seen {
+            data_version: done.data_version.as_deref(),
+            site: done.site.as_deref(),
+        };
+        if !runs::advance(settlement.conn(), run.id, self.step, &state, findings, &seen).await? {
+            return Ok(false);
+        }
+        let clean = matches!(&state, RunState::Ended { standing, .. } if standing == "clean");
+        let did_its_work = done.data_version.is_some();
+        let outcomes = [done.outcome];
+        let node_keys = outcomes
+            .iter()
+            .filter(|_| did_its_work)
+            .map(|outcome| at_hand.skill.node_key(&outcome.node))
+            .collect();
+        let step = RunSteps {
+            run: run.id,
+            skill_type: &run.skill_type,
+            record: &run.record,
+            first: self.step,
+            outcomes: &outcomes,
+            node_keys,
+            clean,
+        };
+        steps::write(
+            settlement.conn(),
+            &run.project,
+            &[step],
+            lease,
+            started_at,
+        )
+        .await?;
+        if let Some(notice) = &done.notice {
+            tell(services, settlement, &at_hand.study, notice).await?;
+        }
+        if state.is_running() {
+            let next = SopStep {
+                run: run.id,
+                step: self.step + 1,
+                review: None,
+            };
+            let queue = steps::queue_for(&at_hand.skill, &done.walk);
+            settlement
+                .enqueue(NewJob::of(&next)?.on_queue(queue))
+                .await?;
+        } else {
+            stopped(services, settlement, run.id).await?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the run to rest at a `human_review` node: a ledger row asks for the decision, and no worker
+    /// waits.
+    async fn wait_for_review(
+        &self,
+        services: &Services,
+        lease: &Lease,
+        at_hand: AtHand,
+        started_at: chrono::DateTime<chrono::Utc>,
+    ) -> Result<Settled, JobError> {
+        let (Some(Work::HumanReview { message }), Some(node)) =
+            (at_hand.skill.work(&at_hand.walk), at_hand.walk.node())
+        else {
+            return Err(JobError::dead(anyhow!("the run does not stand at a review")));
+        };
+        let run = &at_hand.run;
+        let finding = Finding {
+            record: run.record.clone(),
+            event: None,
+            instance: None,
+            rule: at_hand.skill.node_key(node),
+            field: String::new(),
+            outcome: FindingOutcome::NotEvaluable,
+            severity: Severity::Query,
+            message: format!("{message}（人工复核 {node}）"),
+            values: Vec::new(),
+        };
+        let mut settlement = lease
+            .settle(&services.pool, &services.wake, &Outcome::Done)
+            .await?;
+        let state = RunState::Waiting {
+            node: node.to_owned(),
+            walk: serde_json::to_value(&at_hand.walk).unwrap_or_default(),
+        };
+        let seen = Seen::default();
+        if !runs::advance(settlement.conn(), run.id, self.step, &state, 0, &seen).await? {
+            drop(settlement);
+            return already_done(services, lease).await;
+        }
+        let step = Step {
+            run: run.id,
+            no: self.step,
+            node: node.to_owned(),
+            outcome: "waiting".to_owned(),
+            note: Some("等待人工复核".to_owned()),
+            findings: Vec::new(),
+            attempt: lease.attempt,
+            job: Some(lease.job),
+            started_at,
+            committed_at: None,
+            llm_calls: 0,
+        };
+        runs::append_steps(settlement.conn(), &[step]).await?;
+        let found = Found {
+            run: run.id,
+            skill_type: &run.skill_type,
+            finding: &finding,
+            waits: true,
+        };
+        ledger::record(settlement.conn(), &run.project, &[found]).await?;
+        stopped(services, &mut settlement, run.id).await?;
+        Ok(settlement.commit().await?)
+    }
+}
+
+/// Somebody committed this step before: nothing to do, nothing to write.
+async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
+    Ok(lease
+        .settle(&services.pool, &services.wake, &Outcome::Done)
+        .await?
+        .commit()
+        .await?)
+}
+
+/// The run does not run any more: its batch counts it, and answers when it was the last.
+async fn stopped(
+    services: &Services,
+    settlement: &mut Settlement,
+    run: RunId,
+) -> Result<(), JobError> {
+    if let Some(batch) = batches::run_stopped(settlement.conn(), run).await? {
+        reply::finish_batch(services, settlement, batch).await?;
+    }
+    Ok(())
+}
+
+/// Puts a notice into the outbox of everybody it is for.
+async fn tell(
+    services: &Services,
+    settlement: &mut Settlement,
+    study: &Study,
+    notice: &Notice,
+) -> Result<(), JobError> {
+    for recipient in study.recipients(&notice.to) {
+        let outbound = NewOutbound {
+            message: None,
+            project: Some(study.id()),
+            channel: Channel::Wecom,
+            recipient: &recipient,
+            text: &notice.text,
+            chips: &[],
+            degraded: false,
+            parts: &[],
+        };
+        reply::send(services, settlement, &outbound).await?;
+    }
+    Ok(())
+}
