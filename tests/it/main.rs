@@ -7,4 +7,5 @@
 
 mod postgres;
 mod support;
+mod demo_study;
 mod edc;
