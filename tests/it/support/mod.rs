@@ -1,0 +1,3 @@
+//! Servers and helpers that several test modules share.
+
+pub mod fake_wecom;
