@@ -1,25 +1,25 @@
-//! Sending through the message API: one refresh for all, nothing twice, everything in order.
+//! Sending through the message API: each outcome told apart, nothing twice, everything in order.
 
 use std::time::Duration;
 
-use futures::future::join_all;
-use iit_manager::adapters::wecom::client::{Deadlines, SendError, WecomClient};
+use iit_manager::adapters::wecom::client::{Deadlines, WecomClient};
 use iit_manager::adapters::wecom::config::WecomConfig;
+use iit_manager::adapters::wecom::error::SendError;
 use iit_manager::adapters::wecom::split::split_text;
-use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token, TokenStore};
+use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token};
 use iit_manager::types::clock::Clock;
 use serde_json::json;
 
 use super::harness::at;
 use crate::support::fake_wecom::{Endpoint, FakeWecom, Fault, Hold};
 
-const LIFE: Duration = Duration::from_secs(7_200);
+pub const LIFE: Duration = Duration::from_secs(7_200);
 
-fn empty_store() -> MemoryTokenStore {
+pub fn empty_store() -> MemoryTokenStore {
     MemoryTokenStore::new(Clock::fixed(at(1_700_000_000)))
 }
 
-fn client_of(
+pub fn client_of(
     config: &WecomConfig,
     store: &MemoryTokenStore,
     deadlines: Deadlines,
@@ -30,18 +30,18 @@ fn client_of(
     client.with_part_gap(Duration::ZERO)
 }
 
-fn client(wecom: &FakeWecom, store: &MemoryTokenStore) -> WecomClient<MemoryTokenStore> {
+pub fn client(wecom: &FakeWecom, store: &MemoryTokenStore) -> WecomClient<MemoryTokenStore> {
     client_of(&wecom.config(), store, Deadlines::default())
 }
 
 /// A client of one process, with an empty store.
-async fn fresh() -> (FakeWecom, WecomClient<MemoryTokenStore>) {
+pub async fn fresh() -> (FakeWecom, WecomClient<MemoryTokenStore>) {
     let wecom = FakeWecom::start().await;
     let client = client(&wecom, &empty_store());
     (wecom, client)
 }
 
-fn contents(wecom: &FakeWecom) -> Vec<String> {
+pub fn contents(wecom: &FakeWecom) -> Vec<String> {
     wecom
         .messages()
         .into_iter()
@@ -70,168 +70,6 @@ async fn a_text_reaches_its_reader_and_the_token_is_kept() {
     assert_eq!(
         (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
         (1, 2)
-    );
-}
-
-#[tokio::test]
-async fn eight_senders_of_two_processes_with_an_expired_token_ask_for_one() {
-    let wecom = FakeWecom::start().await;
-    let store = empty_store().holding(&Token {
-        value: "long-gone".into(),
-        lifetime: LIFE,
-        remaining: Duration::ZERO,
-    });
-    let processes = [client(&wecom, &store), client(&wecom, &store)];
-    let texts: Vec<String> = (0..8).map(|number| format!("text {number}")).collect();
-    let sends = texts
-        .iter()
-        .enumerate()
-        .map(|(index, text)| processes[index % 2].send_text(&["ZhangSan"], text));
-    assert!(join_all(sends).await.into_iter().all(|sent| sent.is_ok()));
-    let mut delivered = contents(&wecom);
-    delivered.sort();
-    assert_eq!(delivered, texts);
-    assert_eq!(
-        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
-        (1, 8)
-    );
-}
-
-#[tokio::test]
-async fn eight_senders_whose_token_died_early_ask_for_one_and_each_message_arrives_once() {
-    let wecom = FakeWecom::start().await;
-    for kill in [FakeWecom::revoke_token, FakeWecom::expire_token] {
-        let before = (wecom.calls(Endpoint::GetToken), wecom.messages().len());
-        let store = empty_store().holding(&Token::fresh(wecom.issue_token().into(), LIFE));
-        kill(&wecom);
-        let processes = [client(&wecom, &store), client(&wecom, &store)];
-        let sends = (0..8).map(|index: usize| processes[index % 2].send_text(&["ZhangSan"], "hi"));
-        assert!(join_all(sends).await.into_iter().all(|sent| sent.is_ok()));
-        assert_eq!(
-            (wecom.calls(Endpoint::GetToken), wecom.messages().len()),
-            (before.0 + 1, before.1 + 8)
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_newer_token_in_the_store_is_used_instead_of_asking_again() {
-    let wecom = FakeWecom::start().await;
-    let old = Token::fresh(wecom.issue_token().into(), LIFE);
-    let store = empty_store().holding(&old);
-    let hold = Hold::default();
-    wecom.fail(Endpoint::Send, 1, Fault::Hold(hold.clone()));
-    let slow = client(&wecom, &store);
-    let sending = tokio::spawn(async move { slow.send_text(&["ZhangSan"], "hi").await });
-    hold.reached.notified().await;
-    // While the request with the old token is under way, another process stores a newer one.
-    let newer = Token::fresh(wecom.issue_token().into(), LIFE);
-    let store = store.holding(&newer);
-    hold.open.notify_one();
-    sending.await.unwrap().unwrap();
-    assert_eq!(
-        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
-        (0, 2)
-    );
-    assert_eq!(
-        store.load().await.unwrap().unwrap().fingerprint(),
-        newer.fingerprint()
-    );
-}
-
-#[tokio::test]
-async fn each_token_error_is_cured_by_one_refresh() {
-    for code in [40_014, 42_001, 41_001] {
-        let (wecom, client) = fresh().await;
-        wecom.fail(Endpoint::Send, 1, Fault::Errcode(code, "token"));
-        client.send_text(&["ZhangSan"], "hi").await.unwrap();
-        assert_eq!(
-            (
-                wecom.calls(Endpoint::GetToken),
-                wecom.calls(Endpoint::Send),
-                wecom.messages().len()
-            ),
-            (2, 2, 1),
-            "{code}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_token_refused_again_after_the_refresh_ends_there() {
-    let (wecom, client) = fresh().await;
-    wecom.fail_always(
-        Endpoint::Send,
-        Fault::Errcode(40_014, "invalid access_token"),
-    );
-    let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            SendError::TokenRejected {
-                errcode: 40_014,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert_eq!(
-        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
-        (2, 2)
-    );
-}
-
-#[tokio::test]
-async fn a_wrong_secret_is_told_at_once_and_never_retried() {
-    let wecom = FakeWecom::start().await;
-    let mut variables = wecom.variables();
-    variables.insert("WECOM_SECRET", "another-secret".to_owned());
-    let config = WecomConfig::from_lookup(|name| variables.get(name).cloned())
-        .unwrap()
-        .unwrap();
-    let error = client_of(&config, &empty_store(), Deadlines::default())
-        .send_text(&["ZhangSan"], "hi")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            SendError::TokenRejected {
-                errcode: 40_001,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("WECOM_SECRET") && !error.to_string().contains("another-secret"),
-        "{error}"
-    );
-    assert_eq!(
-        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
-        (1, 0)
-    );
-
-    let (wecom, client) = fresh().await;
-    wecom.fail(
-        Endpoint::Send,
-        1,
-        Fault::Errcode(40_001, "invalid credential"),
-    );
-    let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            SendError::TokenRejected {
-                errcode: 40_001,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert_eq!(
-        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
-        (1, 1)
     );
 }
 
@@ -323,7 +161,7 @@ async fn a_deadline_passed_while_wecom_works_is_ambiguous() {
     let wecom = FakeWecom::start().await;
     let store = empty_store().holding(&Token::fresh(wecom.issue_token().into(), LIFE));
     let deadlines = Deadlines {
-        total: Duration::from_millis(100),
+        total: Duration::from_millis(300),
         ..Deadlines::default()
     };
     let hold = Hold::default();
@@ -548,5 +386,53 @@ async fn no_error_shows_a_secret_a_token_an_address_or_the_text() {
                 assert!(!shown.contains(secret), "{secret} in {shown}");
             }
         }
+    }
+}
+
+#[test]
+fn only_what_surely_did_not_arrive_may_be_tried_again() {
+    let why = String::new;
+    for (error, again) in [
+        (SendError::NotSent { why: why() }, true),
+        (
+            SendError::Busy {
+                errcode: -1,
+                retry_after: Duration::from_secs(3),
+            },
+            true,
+        ),
+        (
+            SendError::TokenRejected {
+                errcode: 40_001,
+                explanation: why(),
+            },
+            true,
+        ),
+        (
+            SendError::Refused {
+                errcode: 7,
+                permanent: false,
+                explanation: why(),
+            },
+            true,
+        ),
+        (
+            SendError::Refused {
+                errcode: 81_013,
+                permanent: true,
+                explanation: why(),
+            },
+            false,
+        ),
+        (SendError::Ambiguous { why: why() }, false),
+        (
+            SendError::PartialInvalid {
+                users: Vec::new(),
+                msg_id: why(),
+            },
+            false,
+        ),
+    ] {
+        assert_eq!(error.retry_after().is_some(), again, "{error:?}");
     }
 }

@@ -83,6 +83,16 @@ pub fn text_message(app: &App, msg_id: u64, content: &str) -> String {
     )
 }
 
+/// When recorded and made-up callbacks were sent.
+pub const NOW: i64 = 1_700_000_000;
+
+/// A signed request for app B at [`NOW`].
+pub fn request(message: &str) -> (String, String) {
+    let app = App::b();
+    let encrypted = app.encrypt(message);
+    (app.sign("1700000000", &encrypted), envelope(&encrypted))
+}
+
 /// The envelope around a ciphertext.
 pub fn envelope(encrypted: &str) -> String {
     format!("<xml><Encrypt><![CDATA[{encrypted}]]></Encrypt></xml>")

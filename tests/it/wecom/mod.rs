@@ -7,5 +7,7 @@
 
 mod callback;
 mod client;
+mod gate;
 mod harness;
+mod shared_token;
 mod vectors;
