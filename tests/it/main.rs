@@ -9,3 +9,6 @@ mod postgres;
 mod support;
 mod demo_study;
 mod edc;
+
+mod support;
+mod wecom;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::config::WecomConfig;
 use super::errcode;
+use super::error::{PartsError, SendError};
 pub use super::http::Deadlines;
 use super::http::{Answer, Api};
 use super::split::{MAX_TEXT_BYTES, split_text};
@@ -15,74 +16,11 @@ use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
 /// Pause between the parts of one answer: WeCom shows messages sent at once in any order.
 const PART_GAP: Duration = Duration::from_millis(300);
 
-/// Why a message was not (or not surely) sent. Never holds a token, a secret, a URL or the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// WeCom said no; nothing was delivered. `permanent`: the same request can't ever succeed.
-    #[error("企业微信拒绝了消息 {errcode}: {explanation}")]
-    Refused {
-        /// WeCom's number, or the HTTP status, or 0 when refused here.
-        errcode: i64,
-        /// Whether trying again is pointless until somebody changes something.
-        permanent: bool,
-        /// What it means and what to do.
-        explanation: String,
-    },
-    /// Too many requests or WeCom is busy; nothing was delivered. Try again after `retry_after`.
-    #[error("企业微信繁忙 {errcode}，{} 秒后再试 (busy, retry later)", .retry_after.as_secs())]
-    Busy {
-        /// WeCom's number, or 429.
-        errcode: i64,
-        /// How long to wait at least.
-        retry_after: Duration,
-    },
-    /// CorpID, secret or token are not accepted; nothing was delivered. An administrator must act.
-    #[error("企业微信凭证被拒绝 {errcode}: {explanation}")]
-    TokenRejected {
-        /// WeCom's number.
-        errcode: i64,
-        /// What it means and what to do.
-        explanation: String,
-    },
-    /// The request went out and no clear answer came back: the person may have the message. Sending
-    /// again may show it twice, so that is the caller's decision, not a retry loop's.
-    #[error("消息可能已送达，未收到企业微信的答复 (sent, answer unknown): {why}")]
-    Ambiguous {
-        /// What happened on the wire.
-        why: String,
-    },
-    /// Nothing was sent; trying again is safe.
-    #[error("消息未发出 (not sent): {why}")]
-    NotSent {
-        /// What happened.
-        why: String,
-    },
-    /// Delivered, but not to these people. Don't send again to everybody.
-    #[error("消息已发出，但 {} 名收件人未收到：不在应用可见范围或无企业微信许可 (sent, but some recipients can't be reached)", .users.len())]
-    PartialInvalid {
-        /// The unreachable ones, spelled as the caller did. Personal data: not for logs.
-        users: Vec<String>,
-        /// WeCom's id of the message.
-        msg_id: String,
-    },
-}
-
 /// A message WeCom accepted for every recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// WeCom's id, for a recall within 24 hours.
     pub msg_id: String,
-}
-
-/// A long answer that got stuck: `sent` parts are out and must not be sent again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("第 {} 部分未送达 (part not delivered): {source}", .sent + 1)]
-pub struct PartsError {
-    /// How many parts were accepted, those before this call included.
-    pub sent: usize,
-    /// What stopped the next one.
-    pub source: SendError,
 }
 
 /// Sends as one self-built app. One per process; cheap calls, shared connections.

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::client::SendError;
+use super::error::SendError;
 use crate::types::text::ellipsis;
 
 /// Token missing, invalid or expired: a fresh one may help, once.

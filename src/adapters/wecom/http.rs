@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
-use super::client::SendError;
+use super::error::SendError;
 
 /// A real answer is under 1 KB; more than this is not WeCom.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;

@@ -8,6 +8,7 @@ pub mod client;
 pub mod config;
 pub mod crypto;
 pub mod errcode;
+pub mod error;
 mod http;
 pub mod inbound;
 pub mod query;

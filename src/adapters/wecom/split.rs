@@ -69,7 +69,7 @@ fn border(text: &str, room: usize) -> usize {
     };
     ends(|before, _| before.ends_with("\n\n") || before.ends_with("\n\r\n"))
         .or_else(|| ends(|before, _| before.ends_with('\n')))
-        .or_else(|| ends(|before, after| ends_sentence(before, after)))
+        .or_else(|| ends(ends_sentence))
         .or_else(|| {
             ends(|before, _| before.ends_with([' ', '\u{3000}', '\t', '，', '、', '：', ',']))
         })

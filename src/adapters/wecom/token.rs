@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client::SendError;
 use super::crypto::hex;
+use super::error::SendError;
 use crate::types::clock::Clock;
 
 /// A lease outlives the longest `gettoken` call (10 s), so that a live holder never loses it.
@@ -223,7 +223,13 @@ impl<S: TokenStore, F: TokenFetcher> TokenSource<S, F> {
                 Ok(stored.then_some(token))
             }
             Err(error) => {
-                self.store.release(lease).await.map_err(store_failed)?;
+                if let Err(failed) = self.store.release(lease).await {
+                    let error = format!("{failed:#}");
+                    tracing::warn!(
+                        error,
+                        "the WeCom token lease was not given back; it ends by itself"
+                    );
+                }
                 // A failed early refresh is no reason to fail: the old token still works.
                 old.map(Some).ok_or(error)
             }

@@ -1,0 +1,438 @@
+//! Sending through the message API: each outcome told apart, nothing twice, everything in order.
+
+use std::time::Duration;
+
+use iit_manager::adapters::wecom::client::{Deadlines, WecomClient};
+use iit_manager::adapters::wecom::config::WecomConfig;
+use iit_manager::adapters::wecom::error::SendError;
+use iit_manager::adapters::wecom::split::split_text;
+use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token};
+use iit_manager::types::clock::Clock;
+use serde_json::json;
+
+use super::harness::at;
+use crate::support::fake_wecom::{Endpoint, FakeWecom, Fault, Hold};
+
+pub const LIFE: Duration = Duration::from_secs(7_200);
+
+pub fn empty_store() -> MemoryTokenStore {
+    MemoryTokenStore::new(Clock::fixed(at(1_700_000_000)))
+}
+
+pub fn client_of(
+    config: &WecomConfig,
+    store: &MemoryTokenStore,
+    deadlines: Deadlines,
+) -> WecomClient<MemoryTokenStore> {
+    // Another test may have installed it already: that one serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = WecomClient::new(config, store.clone(), deadlines).unwrap();
+    client.with_part_gap(Duration::ZERO)
+}
+
+pub fn client(wecom: &FakeWecom, store: &MemoryTokenStore) -> WecomClient<MemoryTokenStore> {
+    client_of(&wecom.config(), store, Deadlines::default())
+}
+
+/// A client of one process, with an empty store.
+pub async fn fresh() -> (FakeWecom, WecomClient<MemoryTokenStore>) {
+    let wecom = FakeWecom::start().await;
+    let client = client(&wecom, &empty_store());
+    (wecom, client)
+}
+
+pub fn contents(wecom: &FakeWecom) -> Vec<String> {
+    wecom
+        .messages()
+        .into_iter()
+        .map(|message| message.content)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_text_reaches_its_reader_and_the_token_is_kept() {
+    let (wecom, client) = fresh().await;
+    let sent = client
+        .send_text(&["ZhangSan"], "质控完成：0 条违规")
+        .await
+        .unwrap();
+    assert_eq!(sent.msg_id, "fake-message-1");
+    client
+        .send_text(&["ZhangSan", "LiSi"], "第二条")
+        .await
+        .unwrap();
+    let messages = wecom.wait_for_messages(2).await;
+    assert_eq!(
+        (messages[0].to.as_slice(), messages[0].content.as_str()),
+        (["ZhangSan".to_owned()].as_slice(), "质控完成：0 条违规")
+    );
+    assert_eq!(messages[1].to, ["ZhangSan", "LiSi"]);
+    assert_eq!(
+        (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
+        (1, 2)
+    );
+}
+
+#[tokio::test]
+async fn busy_answers_say_when_to_come_back_and_are_not_retried_here() {
+    for (code, seconds) in [(45_009, 60), (-1, 3), (45_033, 5)] {
+        let (wecom, client) = fresh().await;
+        wecom.fail(Endpoint::Send, 1, Fault::Errcode(code, "busy"));
+        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        assert_eq!(
+            error,
+            SendError::Busy {
+                errcode: code,
+                retry_after: Duration::from_secs(seconds)
+            }
+        );
+        assert_eq!(wecom.calls(Endpoint::Send), 1);
+    }
+    let (wecom, client) = fresh().await;
+    wecom.fail(Endpoint::GetToken, 1, Fault::Errcode(-1, "system busy"));
+    assert!(matches!(
+        client.send_text(&["ZhangSan"], "hi").await,
+        Err(SendError::Busy { errcode: -1, .. })
+    ));
+    wecom.fail(Endpoint::Send, 1, Fault::Html(429));
+    assert!(matches!(
+        client.send_text(&["ZhangSan"], "hi").await,
+        Err(SendError::Busy { errcode: 429, .. })
+    ));
+    client.send_text(&["ZhangSan"], "hi").await.unwrap();
+}
+
+#[tokio::test]
+async fn refusals_that_nothing_can_change_are_permanent_and_others_not() {
+    for (code, is_permanent) in [
+        (81_013, true),
+        (60_020, true),
+        (40_056, true),
+        (301_002, true),
+        (45_002, true),
+        (60_011, true),
+        (99_999, false),
+    ] {
+        let (wecom, client) = fresh().await;
+        wecom.fail(
+            Endpoint::Send,
+            1,
+            Fault::Errcode(code, "no, from ip: 203.0.113.9, more"),
+        );
+        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        assert!(
+            matches!(error, SendError::Refused { errcode, permanent, .. } if errcode == code && permanent == is_permanent),
+            "{error:?}"
+        );
+        assert_eq!(
+            (wecom.calls(Endpoint::Send), wecom.messages().len()),
+            (1, 0)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost_is_ambiguous_and_never_sent_again() {
+    for (fault, delivered) in [
+        (Fault::DropAfterDelivery, 1),
+        (Fault::Drop, 0),
+        (Fault::Html(502), 0),
+        (Fault::Html(200), 0),
+        (Fault::Flood, 1),
+        (Fault::Answer(json!({ "errcode": "zero" })), 1),
+    ] {
+        let (wecom, client) = fresh().await;
+        wecom.fail(Endpoint::Send, 1, fault.clone());
+        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        assert!(
+            matches!(error, SendError::Ambiguous { .. }),
+            "{fault:?}: {error:?}"
+        );
+        assert_eq!(
+            (wecom.calls(Endpoint::Send), wecom.messages().len()),
+            (1, delivered),
+            "{fault:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_deadline_passed_while_wecom_works_is_ambiguous() {
+    let wecom = FakeWecom::start().await;
+    let store = empty_store().holding(&Token::fresh(wecom.issue_token().into(), LIFE));
+    let deadlines = Deadlines {
+        total: Duration::from_millis(300),
+        ..Deadlines::default()
+    };
+    let hold = Hold::default();
+    wecom.fail(Endpoint::Send, 1, Fault::Hold(hold.clone()));
+    let error = client_of(&wecom.config(), &store, deadlines)
+        .send_text(&["ZhangSan"], "hi")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SendError::Ambiguous { .. }), "{error:?}");
+    assert_eq!(wecom.calls(Endpoint::Send), 1);
+}
+
+#[tokio::test]
+async fn what_fails_before_the_message_leaves_is_not_sent() {
+    for fault in [
+        Fault::Drop,
+        Fault::Html(502),
+        Fault::Flood,
+        Fault::Answer(json!({ "errcode": 0, "access_token": "" })),
+    ] {
+        let (wecom, client) = fresh().await;
+        wecom.fail(Endpoint::GetToken, 1, fault.clone());
+        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        assert!(
+            matches!(error, SendError::NotSent { .. }),
+            "{fault:?}: {error:?}"
+        );
+        assert_eq!(
+            (wecom.calls(Endpoint::GetToken), wecom.calls(Endpoint::Send)),
+            (1, 0)
+        );
+        client.send_text(&["ZhangSan"], "hi").await.unwrap();
+    }
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut variables = FakeWecom::start().await.variables();
+    variables.insert("WECOM_API_BASE", format!("http://{closed}"));
+    let config = WecomConfig::from_lookup(|name| variables.get(name).cloned())
+        .unwrap()
+        .unwrap();
+    let store = empty_store().holding(&Token::fresh("valid".into(), LIFE));
+    let error = client_of(&config, &store, Deadlines::default())
+        .send_text(&["ZhangSan"], "hi")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SendError::NotSent { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_redirect_or_a_strangers_404_points_at_the_address() {
+    for status in [302, 404] {
+        let (wecom, client) = fresh().await;
+        wecom.fail(Endpoint::Send, 1, Fault::Html(status));
+        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                SendError::Refused {
+                    permanent: false,
+                    ..
+                }
+            ) && error.to_string().contains("WECOM_API_BASE"),
+            "{error}"
+        );
+        assert_eq!(wecom.calls(Endpoint::Send), 1);
+    }
+}
+
+#[tokio::test]
+async fn unreachable_people_are_named_as_the_caller_wrote_them() {
+    let (wecom, client) = fresh().await;
+    let error = client
+        .send_text(&["ZhangSan", "WangWu"], "hi")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        SendError::PartialInvalid {
+            users: vec!["WangWu".to_owned()],
+            msg_id: "fake-message-1".to_owned()
+        }
+    );
+    assert!(
+        !error.to_string().contains("WangWu"),
+        "the sentence goes to logs: {error}"
+    );
+    assert_eq!(wecom.messages()[0].to, ["ZhangSan"]);
+
+    let error = client.send_text(&["WangWu"], "hi").await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            SendError::Refused {
+                errcode: 81_013,
+                permanent: true,
+                ..
+            }
+        ),
+        "{error}"
+    );
+
+    wecom.fail(
+        Endpoint::Send,
+        3,
+        Fault::Answer(json!({ "unlicenseduser": "zhangsan" })),
+    );
+    let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            SendError::Refused {
+                errcode: 81_013,
+                permanent: true,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn everybody_nobody_and_unsendable_texts_are_refused_before_any_call() {
+    let (wecom, client) = fresh().await;
+    let long = "字".repeat(683);
+    for (to, text) in [
+        (vec!["@all"], "hi"),
+        (vec!["@ALL"], "hi"),
+        (vec!["ZhangSan", "@all"], "hi"),
+        (vec![], "hi"),
+        (vec![""], "hi"),
+        (vec!["ZhangSan|LiSi"], "hi"),
+        (vec!["张三"], "hi"),
+        (vec!["ZhangSan"], ""),
+        (vec!["ZhangSan"], " \n"),
+        (vec!["ZhangSan"], long.as_str()),
+    ] {
+        let error = client.send_text(&to, text).await.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                SendError::Refused {
+                    errcode: 0,
+                    permanent: true,
+                    ..
+                }
+            ),
+            "{to:?}: {error:?}"
+        );
+    }
+    assert_eq!(
+        wecom.calls(Endpoint::GetToken) + wecom.calls(Endpoint::Send),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_long_answer_arrives_in_order_whole_and_uncut() {
+    let (wecom, client) = fresh().await;
+    let text: String = (1..=300)
+        .map(|row| format!("受试者 {row:03}：入组日期早于知情同意 🙂\n"))
+        .collect();
+    let parts = client.send_long_text("ZhangSan", &text, 0).await.unwrap();
+    let messages = wecom.wait_for_messages(parts).await;
+    assert!(parts > 5 && messages.iter().all(|message| !message.truncated));
+    assert_eq!(contents(&wecom), split_text(&text, 2048));
+    let joined: String = messages
+        .iter()
+        .map(|message| message.content.split_once('\n').unwrap().1)
+        .collect();
+    assert_eq!(joined, text);
+}
+
+#[tokio::test]
+async fn a_long_answer_that_got_stuck_goes_on_where_it_stopped() {
+    let (wecom, client) = fresh().await;
+    let text = "访视 V3 超窗 5 天。".repeat(400);
+    let expected = split_text(&text, 2048);
+    wecom.fail(Endpoint::Send, 3, Fault::Errcode(45_009, "freq"));
+    let error = client
+        .send_long_text("ZhangSan", &text, 0)
+        .await
+        .unwrap_err();
+    assert_eq!(error.sent, 2);
+    assert!(matches!(error.source, SendError::Busy { .. }));
+    assert_eq!(contents(&wecom), expected[..2]);
+    assert_eq!(
+        client
+            .send_long_text("ZhangSan", &text, error.sent)
+            .await
+            .unwrap(),
+        expected.len()
+    );
+    assert_eq!(contents(&wecom), expected);
+}
+
+#[tokio::test]
+async fn no_error_shows_a_secret_a_token_an_address_or_the_text() {
+    for fault in [
+        Fault::Drop,
+        Fault::Html(502),
+        Fault::Html(302),
+        Fault::Errcode(40_014, "invalid"),
+        Fault::Errcode(7, "odd"),
+    ] {
+        for endpoint in [Endpoint::GetToken, Endpoint::Send] {
+            let (wecom, client) = fresh().await;
+            wecom.fail_always(endpoint, fault.clone());
+            let error = client
+                .send_text(&["ZhangSan"], "受试者 001 的数据")
+                .await
+                .unwrap_err();
+            let shown = format!("{error} {error:?} {client:?}");
+            for secret in [
+                FakeWecom::SECRET,
+                "fake-access-token",
+                "access_token=",
+                "corpsecret",
+                "受试者 001",
+            ] {
+                assert!(!shown.contains(secret), "{secret} in {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_what_surely_did_not_arrive_may_be_tried_again() {
+    let why = String::new;
+    for (error, again) in [
+        (SendError::NotSent { why: why() }, true),
+        (
+            SendError::Busy {
+                errcode: -1,
+                retry_after: Duration::from_secs(3),
+            },
+            true,
+        ),
+        (
+            SendError::TokenRejected {
+                errcode: 40_001,
+                explanation: why(),
+            },
+            true,
+        ),
+        (
+            SendError::Refused {
+                errcode: 7,
+                permanent: false,
+                explanation: why(),
+            },
+            true,
+        ),
+        (
+            SendError::Refused {
+                errcode: 81_013,
+                permanent: true,
+                explanation: why(),
+            },
+            false,
+        ),
+        (SendError::Ambiguous { why: why() }, false),
+        (
+            SendError::PartialInvalid {
+                users: Vec::new(),
+                msg_id: why(),
+            },
+            false,
+        ),
+    ] {
+        assert_eq!(error.retry_after().is_some(), again, "{error:?}");
+    }
+}
