@@ -5,5 +5,6 @@
     reason = "a failed expectation is the test's verdict"
 )]
 
+mod architecture;
 mod postgres;
 mod support;
