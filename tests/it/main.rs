@@ -5,6 +5,7 @@
     reason = "a failed expectation is the test's verdict"
 )]
 
+mod architecture;
 mod postgres;
 mod support;
 mod demo_study;

@@ -42,29 +42,21 @@ impl Account {
                 })?,
                 true,
             ),
-            None => match existing_data.and_then(|data| std::fs::metadata(data).ok()) {
-                Some(owner) => Self::of(
-                    User::from_uid(Uid::from_raw(owner.uid()))
-                        .ok()
-                        .flatten()
-                        .filter(|user| !user.uid.is_root())
-                        .ok_or_else(|| PostgresError::Account {
-                            why: format!(
-                                "the owner of its data, user id {}, is no unprivileged user of this machine",
-                                owner.uid()
-                            ),
-                        })?,
-                    true,
-                ),
-                None => Self::of(
-                    unprivileged("postgres")
+            None => {
+                let owner = existing_data
+                    .and_then(|data| std::fs::metadata(data).ok())
+                    .and_then(|meta| User::from_uid(Uid::from_raw(meta.uid())).ok().flatten())
+                    .filter(|user| !user.uid.is_root());
+                Self::of(
+                    owner
+                        .or_else(|| unprivileged("postgres"))
                         .or_else(|| unprivileged("nobody"))
                         .ok_or_else(|| PostgresError::Account {
                             why: "neither `postgres` nor `nobody` exists".to_owned(),
                         })?,
                     true,
-                ),
-            },
+                )
+            }
         };
         Ok(account)
     }

@@ -29,6 +29,8 @@ use super::{Durability, Options};
 const START_TIMEOUT_S: u32 = 180;
 /// How long a fast stop may take before it counts as failed.
 const STOP_TIMEOUT_S: u32 = 60;
+/// How long the processes of a server that was killed may take to follow it.
+const ORPHANS_GO_WITHIN: Duration = Duration::from_secs(20);
 /// A Unix socket's path has 107 bytes at most; the server adds `/.s.PGSQL.5432.lock`.
 const LONGEST_SOCKET_DIR: usize = 86;
 /// The role and the database.
@@ -129,7 +131,6 @@ impl Cluster {
         }
         self.initialise()?;
         self.write_configuration()?;
-        let log = self.data.join("startup.log");
         let mut start = self.account.command(&self.installation.program("pg_ctl"));
         start
             .args(["start", "--silent", "--wait"])
@@ -137,7 +138,7 @@ impl Cluster {
             .arg("-D")
             .arg(&self.data)
             .arg("-l")
-            .arg(&log)
+            .arg(self.data.join("startup.log"))
             .arg("-o")
             .arg(format!(
                 "-c config_file={}",
@@ -145,17 +146,10 @@ impl Cluster {
             ));
         // pg_ctl starts the server in a session of its own: the terminal's Ctrl-C does not reach it.
         run("starting Postgres", &mut start).map_err(|error| match error {
-            PostgresError::Command { what, detail } => {
-                let said = fs::read(&log).unwrap_or_default();
-                PostgresError::Command {
-                    what,
-                    detail: format!(
-                        "{}; {detail}; log: {}",
-                        last_lines(&String::from_utf8_lossy(&said), 4),
-                        log.display()
-                    ),
-                }
-            }
+            PostgresError::Command { what, detail } => PostgresError::Command {
+                what,
+                detail: format!("{}; {detail}", self.said()),
+            },
             other => other,
         })?;
         Ok(true)
@@ -182,8 +176,29 @@ impl Cluster {
         }
     }
 
+    /// The end of what the server wrote, with where to read more.
+    fn said(&self) -> String {
+        let newest = fs::read_dir(self.data.join("log"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .max_by_key(|entry| entry.metadata().and_then(|m| m.modified()).ok())
+            .map(|entry| entry.path());
+        [Some(self.data.join("startup.log")), newest]
+            .into_iter()
+            .flatten()
+            .map(|log| {
+                let text = fs::read(&log).unwrap_or_default();
+                let end = last_lines(&String::from_utf8_lossy(&text), 3);
+                format!("{}: {end}", log.display())
+            })
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
     fn initialise(&self) -> Result<(), PostgresError> {
         if self.data.join("PG_VERSION").is_file() {
+            self.check_owner()?;
             return self.check_major();
         }
         // A start that was killed half-way leaves this folder, never a half-made `data`.
@@ -206,6 +221,23 @@ impl Cluster {
         run("initdb", &mut initdb)?;
         fs::rename(&unfinished, &self.data)
             .map_err(|e| PostgresError::folder("can't rename to", &self.data, e))
+    }
+
+    fn check_owner(&self) -> Result<(), PostgresError> {
+        let owner = fs::metadata(&self.data)
+            .map_err(|e| PostgresError::folder("can't read", &self.data, e))?
+            .uid();
+        if owner == self.account.uid {
+            return Ok(());
+        }
+        Err(PostgresError::folder(
+            "can't use",
+            &self.data,
+            format!(
+                "it belongs to user id {owner}, but Postgres would run as {}; set IIT_PG_USER to its owner, or chown -R it",
+                self.account.name
+            ),
+        ))
     }
 
     fn check_major(&self) -> Result<(), PostgresError> {
@@ -282,18 +314,35 @@ impl Cluster {
     }
 
     /// The server itself refuses to start while the pid in its file lives, whatever that process
-    /// is. Removing the file is safe only when no backend of the old server is left.
+    /// is, or while backends of the old server are left. They go by themselves; then the file may.
     fn remove_stale_pid_file(&self) -> Result<(), PostgresError> {
         let path = self.data.join("postmaster.pid");
-        if pidfile::has_orphans(&self.account, &self.data) {
-            return Err(PostgresError::folder(
-                "can't start from",
-                &self.data,
-                "its server is gone but some of its processes still run; end them and try again",
-            ));
+        let deadline = Instant::now() + ORPHANS_GO_WITHIN;
+        while pidfile::has_orphans(&self.account, &self.data) {
+            if Instant::now() > deadline {
+                return Err(PostgresError::folder(
+                    "can't start from",
+                    &self.data,
+                    "its server is gone but some of its processes still run; end them and try again",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(100));
         }
-        tracing::warn!(path = %path.display(), "postgres.stale_pid_file.removed");
-        fs::remove_file(&path).map_err(|e| PostgresError::folder("can't remove", &path, e))
+        tracing::info!(path = %path.display(), "postgres.stale_pid_file.removed");
+        // The socket's lock holds the same pid, and no other server uses this folder.
+        for left_behind in [
+            self.socket.join(".s.PGSQL.5432.lock"),
+            self.socket.join(".s.PGSQL.5432"),
+            path,
+        ] {
+            match fs::remove_file(&left_behind) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(PostgresError::folder("can't remove", &left_behind, e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

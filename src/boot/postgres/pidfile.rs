@@ -13,7 +13,7 @@ use super::account::Account;
 pub(super) enum Server {
     /// No server.
     Down,
-    /// No server, but its pid file names a live process that is something else.
+    /// No server, but the pid file of one that died, and perhaps processes of it.
     Stale,
     /// A server that does not take connections yet, or no more.
     Busy(i32),
@@ -27,22 +27,14 @@ pub(super) fn look(data: &Path) -> Server {
         return Server::Down;
     };
     let mut lines = text.lines();
-    let Some(pid) = lines.next().and_then(|l| l.trim().parse::<i32>().ok()) else {
-        return Server::Down;
+    let pid = lines.next().and_then(|l| l.trim().parse::<i32>().ok());
+    let Some(pid) = pid.filter(|pid| *pid > 0) else {
+        return Server::Stale;
     };
-    if pid <= 0 {
-        return Server::Down;
-    }
-    let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else {
-        return Server::Down;
-    };
+    // Of a killed server that nobody has collected yet the command line is empty.
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if !serves(&command_line, data) {
-        // A dead, not yet collected server has an empty command line.
-        return if command_line.is_empty() {
-            Server::Down
-        } else {
-            Server::Stale
-        };
+        return Server::Stale;
     }
     // Line 8 is the server's own word on its state.
     match lines.nth(6).map(str::trim) {
@@ -92,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_empty_or_damaged_pid_file_means_no_server() {
+    fn a_dead_or_unreadable_pid_is_stale_and_no_file_means_down() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(look(dir.path()), Server::Down);
         for damaged in [
@@ -105,7 +97,7 @@ mod tests {
             "4194999\n",
         ] {
             fs::write(dir.path().join("postmaster.pid"), damaged).unwrap();
-            assert_eq!(look(dir.path()), Server::Down, "{damaged:?}");
+            assert_eq!(look(dir.path()), Server::Stale, "{damaged:?}");
         }
     }
 

@@ -114,7 +114,7 @@ impl Drop for TestDb {
 pub struct TestCluster {
     // Before the folder: the server stops, then what it wrote is removed.
     handle: Handle,
-    folder: TestFolder,
+    _folder: TestFolder,
     template: OnceCell<String>,
 }
 
@@ -125,7 +125,7 @@ impl TestCluster {
         let handle = postgres::ensure(&folder.options()).await.unwrap();
         Self {
             handle,
-            folder,
+            _folder: folder,
             template: OnceCell::new(),
         }
     }
@@ -145,11 +145,6 @@ impl TestCluster {
     /// Starts it after [`TestCluster::take_down`].
     pub async fn bring_back(&self) {
         assert!(self.handle.restart_if_down().await.unwrap());
-    }
-
-    /// The folder to name as `IIT_DATA_DIR` for a process that should share this cluster.
-    pub fn data_dir(&self) -> &Path {
-        &self.folder.path
     }
 
     /// The URL of one of its databases.
@@ -238,6 +233,15 @@ impl TestFolder {
             durability: Durability::TestOnly,
             ..Options::from_env()
         }
+    }
+
+    /// The process id of the server that runs in here, by its pid file.
+    pub fn server_pid(&self) -> Option<i32> {
+        let clusters = std::fs::read_dir(&self.path).ok()?;
+        clusters
+            .flatten()
+            .find_map(|c| std::fs::read_to_string(c.path().join("data/postmaster.pid")).ok())
+            .map(|text| text.lines().next().unwrap().trim().parse().unwrap())
     }
 
     /// The folder itself.
