@@ -18,10 +18,11 @@ use super::{
     sop_step::SopStep,
 };
 use crate::{
+    adapters::edc::{EdcError, Extract},
     engines::sop::{CompiledSkill, NodeOutcome, Walk},
-    queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
+    queue::{self, Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     store::{
-        batches::{self, Batch},
+        batches::{self, Batch, NewBatch},
         runs::{self, NewRun, RunState},
         skills::{self, StoredSkill},
     },
@@ -68,7 +69,12 @@ impl Handle for BatchQc {
         let study = Study::load(services, &mut conn, &batch.project).await?;
         match self.page {
             None if batch.state == "planning" => {
+                let skills =
+                    skills::active(&mut conn, &batch.project, batch.skill.as_deref()).await?;
                 drop(conn);
+                if skills.is_empty() {
+                    return Err(JobError::dead(anyhow!(no_skill(&batch))));
+                }
                 plan(services, lease, &batch, &study).await
             }
             Some(no) if batch.state == "running" => {
@@ -114,12 +120,43 @@ impl Handle for BatchQc {
     }
 }
 
+/// Writes a QC request with its planning job, in the caller's transaction; the caller commits, then
+/// wakes [`queue_of_requests`].
+///
+/// # Errors
+/// The database failed; nothing is written then.
+pub async fn request(conn: &mut sqlx::PgConnection, new: &NewBatch<'_>) -> anyhow::Result<BatchId> {
+    let batch = batches::create(&mut *conn, new).await?;
+    let plan = BatchQc { batch, page: None };
+    queue::enqueue(conn, NewJob::of(&plan)?).await?;
+    Ok(batch)
+}
+
+/// The queue a request waits on.
+#[must_use]
+pub fn queue_of_requests() -> String {
+    BatchQc::QUEUE.to_owned()
+}
+
 async fn nothing_to_do(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
     Ok(lease
         .settle(&services.pool, &services.wake, &Outcome::Done)
         .await?
         .commit()
         .await?)
+}
+
+fn no_skill(batch: &Batch) -> String {
+    match &batch.skill {
+        Some(skill) => format!(
+            "项目 {} 没有启用技能 {skill}；用 `iit skills apply` 启用 (no such active skill)",
+            batch.project
+        ),
+        None => format!(
+            "项目 {} 没有启用任何质控技能；用 `iit skills apply` 启用 (no active skill)",
+            batch.project
+        ),
+    }
 }
 
 /// Which records there are, in which pages.
@@ -168,7 +205,11 @@ async fn plan(
     settlement.enqueue_many(&jobs).await?;
     if !missing.is_empty() {
         let shown: Vec<String> = missing.iter().take(5).map(|id| format!("“{id}”")).collect();
-        let note = format!("研究中没有受试者 {}（共 {} 个编号不存在）", shown.join("、"), missing.len());
+        let note = format!(
+            "研究中没有受试者 {}（共 {} 个编号不存在）",
+            shown.join("、"),
+            missing.len()
+        );
         batches::note_error(settlement.conn(), batch.id, &note).await?;
     }
     let failed = i32::try_from(missing.len()).unwrap_or(i32::MAX);
@@ -201,10 +242,14 @@ async fn do_page(
     stored: Vec<StoredSkill>,
 ) -> Result<Settled, JobError> {
     let started_at = services.clock.now();
-    let extract = study.edc.records(&records).await.map_err(edc_error)?;
+    let (extract, gone) = read(study, records).await?;
     let compiled: Vec<Result<Arc<CompiledSkill>, String>> = stored
         .iter()
-        .map(|skill| services.skills.compiled(study, skill, Some(&extract.dictionary)))
+        .map(|skill| {
+            services
+                .skills
+                .compiled(study, skill, Some(&extract.dictionary))
+        })
         .collect();
     let sites: Vec<Option<String>> = extract.records.iter().map(|r| study.site_of(r)).collect();
     let today = study.today;
@@ -221,7 +266,8 @@ async fn do_page(
         batch,
         Page {
             no,
-            records: records.len(),
+            records: extract.records.len(),
+            gone: &gone,
             stored: &stored,
             compiled: &compiled,
             data_version: &extract.fingerprint,
@@ -230,6 +276,22 @@ async fn do_page(
         &checked,
     )
     .await
+}
+
+/// The records of a page as they are now, and those that were deleted since the plan was made.
+async fn read(study: &Study, records: Vec<String>) -> Result<(Extract, Vec<String>), JobError> {
+    match study.edc.records(&records).await {
+        Ok(extract) => Ok((extract, Vec::new())),
+        Err(EdcError::NotFound { records: gone }) => {
+            let left: Vec<String> = records
+                .into_iter()
+                .filter(|id| !gone.contains(id))
+                .collect();
+            let extract = study.edc.records(&left).await.map_err(edc_error)?;
+            Ok((extract, gone))
+        }
+        Err(error) => Err(edc_error(error)),
+    }
 }
 
 /// Computes only. Kept off the runtime's threads: a page of many rules must not hold up heartbeats.
@@ -279,6 +341,7 @@ fn check_all(
 struct Page<'a> {
     no: i32,
     records: usize,
+    gone: &'a [String],
     stored: &'a [StoredSkill],
     compiled: &'a [Result<Arc<CompiledSkill>, String>],
     data_version: &'a str,
@@ -330,7 +393,12 @@ async fn settle_page(
         .collect::<Result<_, _>>()?;
     settlement.enqueue_many(&next).await?;
     let (done, failed, findings) = tally(checked, page.records);
-    if batches::count(settlement.conn(), batch.id, done, failed, findings).await? {
+    let gone = i32::try_from(page.gone.len()).unwrap_or(i32::MAX);
+    if gone > 0 {
+        let note = format!("{gone} 例在质控开始后被删除或改名，未检查");
+        batches::note_error(settlement.conn(), batch.id, &note).await?;
+    }
+    if batches::count(settlement.conn(), batch.id, done, failed + gone, findings).await? {
         reply::finish_batch(services, &mut settlement, batch.id).await?;
     }
     Ok(settlement.commit().await?)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Handle, common::services::Services};
 use crate::{
-    adapters::wecom::client::SendError,
+    adapters::wecom::error::SendError,
     queue::{Job, JobError, Lease, Outcome, Settled, Settlement},
     store::outbox,
     types::ids::OutboxId,

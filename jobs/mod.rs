@@ -18,12 +18,10 @@ use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use anyhow::anyhow;
 use futures::future::BoxFuture;
 
-use crate::queue::{
-    Job, JobError, Lease, Settled, Settlement,
-    claim::ClaimedJob,
-    worker::Handler,
-};
+use crate::queue::{Job, JobError, Lease, Settled, Settlement, claim::ClaimedJob, worker::Handler};
 use common::services::{Services, Shared};
+
+pub use common::review;
 
 /// Queues by the resource their jobs wait for. `iit worker --queues` takes a subset.
 pub const QUEUES: [&str; 5] = ["chat", "llm", "edc", "vision", "deliver"];

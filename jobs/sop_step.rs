@@ -97,7 +97,9 @@ impl Handle for SopStep {
                 Some(Work::HumanReview { .. })
             );
         if waits {
-            return self.wait_for_review(services, lease, at_hand, started_at).await;
+            return self
+                .wait_for_review(services, lease, at_hand, started_at)
+                .await;
         }
         let done = self.work(services, &at_hand).await?;
         let mut settlement = lease
@@ -172,10 +174,9 @@ impl SopStep {
             return Ok(None);
         }
         let study = Study::load(services, conn, &run.project).await?;
-        let stored =
-            skill_store::version(conn, &run.project, &run.skill_type, run.skill_version)
-                .await?
-                .ok_or_else(|| JobError::dead(anyhow!("the run's skill version is gone")))?;
+        let stored = skill_store::version(conn, &run.project, &run.skill_type, run.skill_version)
+            .await?
+            .ok_or_else(|| JobError::dead(anyhow!("the run's skill version is gone")))?;
         let skill = services
             .skills
             .compiled(&study, &stored, None)
@@ -220,9 +221,7 @@ impl SopStep {
             .ok_or_else(|| JobError::dead(anyhow!("the run stands at a node its skill lacks")))?;
         let mut done = match work {
             Work::HardRule { .. } => return self.check(services, at_hand).await,
-            Work::SoftInstruction { .. } => {
-                at_hand.skill.unavailable(&mut walk, record, NO_MODEL)
-            }
+            Work::SoftInstruction { .. } => at_hand.skill.unavailable(&mut walk, record, NO_MODEL),
             Work::Tool { tool, .. } => {
                 let why = format!("工具 {tool} 尚不可用，转人工复核");
                 at_hand.skill.unavailable(&mut walk, record, &why)
@@ -312,7 +311,16 @@ impl SopStep {
             data_version: done.data_version.as_deref(),
             site: done.site.as_deref(),
         };
-        if !runs::advance(settlement.conn(), run.id, self.step, &state, findings, &seen).await? {
+        if !runs::advance(
+            settlement.conn(),
+            run.id,
+            self.step,
+            &state,
+            findings,
+            &seen,
+        )
+        .await?
+        {
             return Ok(false);
         }
         let clean = matches!(&state, RunState::Ended { standing, .. } if standing == "clean");
@@ -332,14 +340,7 @@ impl SopStep {
             node_keys,
             clean,
         };
-        steps::write(
-            settlement.conn(),
-            &run.project,
-            &[step],
-            lease,
-            started_at,
-        )
-        .await?;
+        steps::write(settlement.conn(), &run.project, &[step], lease, started_at).await?;
         if let Some(notice) = &done.notice {
             tell(services, settlement, &at_hand.study, notice).await?;
         }
@@ -371,7 +372,9 @@ impl SopStep {
         let (Some(Work::HumanReview { message }), Some(node)) =
             (at_hand.skill.work(&at_hand.walk), at_hand.walk.node())
         else {
-            return Err(JobError::dead(anyhow!("the run does not stand at a review")));
+            return Err(JobError::dead(anyhow!(
+                "the run does not stand at a review"
+            )));
         };
         let run = &at_hand.run;
         let finding = Finding {

@@ -46,12 +46,20 @@ fn one_record(study: &str, record: &str, results: &[RunResult]) -> String {
     let runs: Vec<&RunResult> = results.iter().filter(|run| run.record == record).collect();
     let mut lines = vec![format!("【质控】{study} · 受试者 {record}")];
     for run in &runs {
-        lines.push(format!("{} {}：{}", mark(run), run.skill_name, verdict(run)));
+        lines.push(format!(
+            "{} {}：{}",
+            mark(run),
+            run.skill_name,
+            verdict(run)
+        ));
         for (no, finding) in run.findings.iter().take(LISTED_FINDINGS).enumerate() {
             lines.push(format!("  {}. {}", no + 1, place_and_message(finding)));
         }
         if run.findings.len() > LISTED_FINDINGS {
-            lines.push(format!("  …另有 {} 条", run.findings.len() - LISTED_FINDINGS));
+            lines.push(format!(
+                "  …另有 {} 条",
+                run.findings.len() - LISTED_FINDINGS
+            ));
         }
     }
     let found: usize = runs.iter().map(|run| run.findings.len()).sum();
@@ -131,7 +139,11 @@ fn summary(study: &str, batch: &Batch, results: &[RunResult]) -> String {
         let states: Vec<String> = states.iter().map(|(s, n)| format!("{s} {n}")).collect();
         lines.push(format!("· {skill}：{}", states.join("，")));
     }
-    let findings = || results.iter().flat_map(|run| run.findings.iter().map(move |f| (run, f)));
+    let findings = || {
+        results
+            .iter()
+            .flat_map(|run| run.findings.iter().map(move |f| (run, f)))
+    };
     lines.extend(table("按规则", findings().map(|(_, f)| f.rule.clone())));
     lines.extend(table(
         "按中心",

@@ -4,14 +4,20 @@
 //! |---|---|
 //! | [`services`] | what a job works with |
 //! | [`study`] | a study at hand: settings, data source, compiled skills |
+//! | [`records`] | from the ids people write to the ids the EDC has |
+//! | [`review`] | a person's decision, and the run that goes on by it |
+//! | [`starts`] | runs that start at their first node |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod records;
 pub mod reply;
+pub mod review;
 pub mod services;
+pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;

@@ -3,7 +3,7 @@
 
 use super::{answer::qc_answer, services::Services};
 use crate::{
-    adapters::wecom::{client::MAX_TEXT_BYTES, split::split_text},
+    adapters::wecom::split::{MAX_TEXT_BYTES, split_text},
     jobs::deliver::Deliver,
     queue::{JobError, NewJob, Settlement},
     store::{

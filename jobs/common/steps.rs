@@ -141,7 +141,10 @@ pub async fn write(
             });
         }
     }
-    let current: Vec<String> = found.iter().map(|f| f.finding.fingerprint(project)).collect();
+    let current: Vec<String> = found
+        .iter()
+        .map(|f| f.finding.fingerprint(project))
+        .collect();
     runs::append_steps(&mut *conn, &rows).await?;
     ledger::record(&mut *conn, project, &found).await?;
     ledger::propose_close(conn, project, &decided, &current).await?;

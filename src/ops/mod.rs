@@ -1,1 +1,4 @@
-//! Depth, metrics, health.
+//! Depth, metrics, health: what operators and their tools read.
+
+pub mod health;
+pub mod metrics;

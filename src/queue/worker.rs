@@ -434,7 +434,11 @@ impl Worker {
             Err(JobError::LostLease) => "lost",
             // The database is away: the lease runs out, and the sweep brings the job back to be buried.
             Err(JobError::Retry { why, .. }) => {
-                tracing::warn!(job.id = job.lease.job, error = format!("{why:#}"), "queue.job.burial_put_off");
+                tracing::warn!(
+                    job.id = job.lease.job,
+                    error = format!("{why:#}"),
+                    "queue.job.burial_put_off"
+                );
                 "lost"
             }
             Err(error) => {

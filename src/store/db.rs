@@ -89,6 +89,17 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     Ok(MIGRATOR.run(pool).await?)
 }
 
+/// Whether the database answers.
+///
+/// # Errors
+/// It does not.
+pub async fn ping(conn: &mut sqlx::PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!(r#"SELECT 1 AS "one!""#)
+        .fetch_one(conn)
+        .await
+        .map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(

@@ -381,6 +381,9 @@ pub enum DecideError {
         /// Where it stands.
         status: String,
     },
+    /// A run waits for a yes or no; closing the row would leave it waiting for ever.
+    #[error("a run waits for a verdict on pending action {0}; confirm or dismiss it")]
+    NeedsVerdict(PendingActionId),
     /// The database failed.
     #[error("the decision could not be written: {0}")]
     Database(#[from] sqlx::Error),
@@ -420,8 +423,11 @@ pub async fn decide(
             status: row.status,
         });
     }
-    // A decision lets the waiting run go on once; an answer lets it wait.
-    let releases = decision != Decision::Answer;
+    if decision == Decision::Close && row.waits_for.is_some() {
+        return Err(DecideError::NeedsVerdict(id));
+    }
+    // A verdict lets the waiting run go on, once; an answer lets it wait.
+    let releases = matches!(decision, Decision::Confirm | Decision::Dismiss);
     sqlx::query!(
         r#"UPDATE iit_pending_actions
            SET status = $2, updated_at = now(), waits_for = CASE WHEN $3 THEN NULL ELSE waits_for END

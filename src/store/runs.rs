@@ -36,6 +36,11 @@ pub struct NewRun {
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
+    /// Before its first step, with a job to do it.
+    Begin {
+        /// Node it starts at.
+        node: String,
+    },
     /// At a node, with a job to carry it on.
     At {
         /// Node id.
@@ -69,7 +74,7 @@ pub enum RunState {
 impl RunState {
     fn status(&self) -> &'static str {
         match self {
-            Self::At { .. } => "running",
+            Self::Begin { .. } | Self::At { .. } => "running",
             Self::Waiting { .. } => "waiting",
             Self::Ended { .. } => "done",
             Self::Failed { .. } => "failed",
@@ -78,7 +83,7 @@ impl RunState {
 
     fn node(&self) -> Option<&str> {
         match self {
-            Self::At { node, .. } | Self::Waiting { node, .. } => Some(node),
+            Self::Begin { node } | Self::At { node, .. } | Self::Waiting { node, .. } => Some(node),
             Self::Ended { .. } | Self::Failed { .. } => None,
         }
     }
@@ -86,7 +91,7 @@ impl RunState {
     fn walk(&self) -> Option<&Value> {
         match self {
             Self::At { walk, .. } | Self::Waiting { walk, .. } => Some(walk),
-            Self::Ended { .. } | Self::Failed { .. } => None,
+            Self::Begin { .. } | Self::Ended { .. } | Self::Failed { .. } => None,
         }
     }
 
@@ -100,13 +105,13 @@ impl RunState {
     /// Whether a job carries it on by itself.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        matches!(self, Self::At { .. })
+        matches!(self, Self::Begin { .. } | Self::At { .. })
     }
 
     fn final_state(&self) -> Option<&str> {
         match self {
             Self::Ended { final_state, .. } | Self::Failed { final_state, .. } => Some(final_state),
-            Self::At { .. } | Self::Waiting { .. } => None,
+            Self::Begin { .. } | Self::At { .. } | Self::Waiting { .. } => None,
         }
     }
 

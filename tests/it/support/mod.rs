@@ -1,6 +1,5 @@
-//! What the integration tests share.
-
-pub mod postgres;
-//! Servers and helpers that several test modules share.
+//! Servers, databases and helpers that several test modules share.
 
 pub mod fake_wecom;
+pub mod postgres;
+pub mod wecom_app;

@@ -1,0 +1,115 @@
+//! From the ids people write to the ids the EDC has. Exact, or exact but for case and width; anything
+//! looser is asked about: the wrong patient is worse than a question.
+
+use crate::types::text::half_width;
+
+/// Near ids offered at most.
+const MAX_NEAR: usize = 5;
+
+/// What became of the ids in a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// As the EDC writes them, each once, in the order written.
+    pub found: Vec<String>,
+    /// As the person wrote them.
+    pub unknown: Vec<String>,
+    /// Ids of the EDC that an unknown one may mean.
+    pub near: Vec<String>,
+}
+
+/// Resolves `written` among `known` ids.
+#[must_use]
+pub fn resolve(written: &[String], known: &[String]) -> Named {
+    let mut named = Named::default();
+    for id in written {
+        match find(id, known) {
+            Some(found) if named.found.contains(found) => {}
+            Some(found) => named.found.push(found.clone()),
+            None => {
+                named.unknown.push(id.clone());
+                let near = known.iter().filter(|candidate| is_near(id, candidate));
+                for candidate in near {
+                    if named.near.len() < MAX_NEAR && !named.near.contains(candidate) {
+                        named.near.push(candidate.clone());
+                    }
+                }
+            }
+        }
+    }
+    named
+}
+
+fn find<'a>(id: &str, known: &'a [String]) -> Option<&'a String> {
+    if let Some(exact) = known.iter().find(|candidate| *candidate == id) {
+        return Some(exact);
+    }
+    let mut alike = known
+        .iter()
+        .filter(|candidate| folded(candidate) == folded(id));
+    match (alike.next(), alike.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+fn folded(id: &str) -> String {
+    half_width(id.trim()).to_uppercase()
+}
+
+/// `12` may mean `0012`, `P012` or `01-701-12`; `1015` may mean `01-701-1015`.
+fn is_near(id: &str, candidate: &str) -> bool {
+    let (id, candidate) = (folded(id), folded(candidate));
+    let (digits, others) = (last_number(&id), last_number(&candidate));
+    let same_number = !digits.is_empty() && digits == others;
+    same_number || (id.chars().count() >= 3 && candidate.ends_with(&id))
+}
+
+fn last_number(id: &str) -> &str {
+    let start = id.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| {
+        at + id[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    id.get(start..).unwrap_or_default().trim_start_matches('0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(list: &[&str]) -> Vec<String> {
+        list.iter().map(|id| (*id).to_owned()).collect()
+    }
+
+    #[test]
+    fn exact_ids_are_found_and_leading_zeros_never_guessed_away() {
+        let known = ids(&["001017", "1017", "P001"]);
+        let named = resolve(&ids(&["001017", "1017"]), &known);
+        assert_eq!(named.found, ids(&["001017", "1017"]));
+        let named = resolve(&ids(&["01017"]), &known);
+        assert!(named.found.is_empty());
+        assert_eq!(named.near, ids(&["001017", "1017"]));
+    }
+
+    #[test]
+    fn case_and_width_do_not_matter_unless_two_ids_differ_only_by_them() {
+        assert_eq!(
+            resolve(&ids(&["ｐ００１"]), &ids(&["P001"])).found,
+            ids(&["P001"])
+        );
+        let named = resolve(&ids(&["P001"]), &ids(&["p001", "ｐ001"]));
+        assert!(named.found.is_empty(), "{named:?}");
+    }
+
+    #[test]
+    fn a_short_number_is_asked_about_not_assumed() {
+        let named = resolve(&ids(&["1015"]), &ids(&["01-701-1015", "01-702-1082"]));
+        assert!(named.found.is_empty());
+        assert_eq!(named.near, ids(&["01-701-1015"]));
+    }
+
+    #[test]
+    fn a_repeated_id_is_checked_once() {
+        let named = resolve(&ids(&["P1", "p1"]), &ids(&["P1"]));
+        assert_eq!(named.found, ids(&["P1"]));
+        assert!(named.unknown.is_empty());
+    }
+}

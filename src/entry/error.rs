@@ -1,0 +1,99 @@
+//! Errors as RFC 9457 problem+json: a fixed sentence for the client, the cause once in the log.
+
+use axum::{
+    Json,
+    body::Body,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+/// What a request is refused with.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    detail: String,
+}
+
+impl Problem {
+    /// A refusal that says what, where, and what to do.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+        }
+    }
+
+    /// 422: understood, but can't be done as written.
+    pub fn unprocessable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    /// 404 for a thing with an id.
+    #[must_use]
+    pub fn no_such(what: &str, id: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("没有{what} {id} (there is no such thing); 请核对编号"),
+        )
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        (
+            self.status,
+            [(header::CONTENT_TYPE, "application/problem+json")],
+            Json(body).into_response().into_body(),
+        )
+            .into_response()
+    }
+}
+
+impl From<anyhow::Error> for Problem {
+    fn from(error: anyhow::Error) -> Self {
+        tracing::error!(error = format!("{error:#}"), "http.failed");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "服务暂时不可用，请稍后重试 (temporarily unavailable, try again)",
+        )
+    }
+}
+
+impl From<sqlx::Error> for Problem {
+    fn from(error: sqlx::Error) -> Self {
+        anyhow::Error::new(error).into()
+    }
+}
+
+/// Any path nobody serves.
+pub async fn not_found() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "没有这个地址 (no such path)；接口在 /api/v1 下，见 README",
+    )
+}
+
+/// A path with another method.
+pub async fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "这个地址不支持该方法 (method not allowed here)",
+    )
+}
+
+/// A handler that panicked: the request fails, the process goes on.
+pub fn panicked(_panic: Box<dyn std::any::Any + Send>) -> Response<Body> {
+    tracing::error!("http.panicked");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "内部错误，已记录 (internal error, logged)",
+    )
+    .into_response()
+}

@@ -1,0 +1,110 @@
+//! Prometheus metrics. Depth gauges come from one query, cached, so that scraping often costs little
+//! and every process shows the same numbers.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use sqlx::PgPool;
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::queue::depth;
+
+/// How old depth gauges may be.
+const MAX_AGE: Duration = Duration::from_secs(5);
+/// Buckets of waiting and running times, in seconds.
+const SECONDS: [f64; 12] = [
+    0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0,
+];
+
+static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// The process's metrics page. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    handle: Option<PrometheusHandle>,
+    depth: Arc<Mutex<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    at: Option<Instant>,
+    labels: HashSet<(String, String)>,
+    queues: HashSet<String>,
+}
+
+impl Metrics {
+    /// Installs the process-wide recorder, once; later calls share it.
+    #[must_use]
+    pub fn install() -> Self {
+        let handle = RECORDER.get_or_init(|| {
+            let builder = PrometheusBuilder::new()
+                .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+                .inspect_err(|error| tracing::warn!(%error, "metrics.buckets"));
+            let installed = builder.and_then(PrometheusBuilder::install_recorder);
+            if let Err(error) = &installed {
+                tracing::warn!(%error, "metrics.install");
+            }
+            metrics::gauge!("iit_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+            installed.ok()
+        });
+        Self {
+            handle: handle.clone(),
+            depth: Arc::default(),
+        }
+    }
+
+    /// The page in Prometheus's text format.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn page(&self, pool: &PgPool) -> Result<String, sqlx::Error> {
+        self.refresh(pool).await?;
+        Ok(self
+            .handle
+            .as_ref()
+            .map(|handle| {
+                handle.run_upkeep();
+                handle.render()
+            })
+            .unwrap_or_default())
+    }
+
+    async fn refresh(&self, pool: &PgPool) -> Result<(), sqlx::Error> {
+        let mut shown = self.depth.lock().await;
+        if shown.at.is_some_and(|at| at.elapsed() < MAX_AGE) {
+            return Ok(());
+        }
+        let depths = depth::depth(&mut *pool.acquire().await?).await?;
+        // What has emptied since is shown as zero, not as its last value.
+        for (queue, state) in &shown.labels {
+            metrics::gauge!("iit_jobs", "queue" => queue.clone(), "state" => state.clone())
+                .set(0.0);
+        }
+        for queue in &shown.queues {
+            metrics::gauge!("iit_queue_oldest_job_age_seconds", "queue" => queue.clone()).set(0.0);
+            metrics::gauge!("iit_jobs_dead", "queue" => queue.clone()).set(0.0);
+        }
+        for depth in depths {
+            let (queue, state) = (depth.queue, depth.state);
+            #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+            let jobs = depth.jobs as f64;
+            metrics::gauge!("iit_jobs", "queue" => queue.clone(), "state" => state.clone())
+                .set(jobs);
+            if state == "available" {
+                metrics::gauge!("iit_queue_oldest_job_age_seconds", "queue" => queue.clone())
+                    .set(depth.oldest_age_s.unwrap_or(0.0));
+            }
+            if state == "dead" {
+                metrics::gauge!("iit_jobs_dead", "queue" => queue.clone()).set(jobs);
+            }
+            shown.queues.insert(queue.clone());
+            shown.labels.insert((queue, state));
+        }
+        shown.at = Some(Instant::now());
+        Ok(())
+    }
+}
