@@ -27,10 +27,9 @@ patterns! {
 
 /// Reads `message` as the answer to `pending`.
 pub(super) fn read(message: &Message, pending: &Clarification) -> Answer {
-    let text = message
-        .plain()
-        .trim()
-        .trim_matches(|c: char| c.is_ascii_punctuation() || "。，、！？；：“”「」（） ".contains(c));
+    let text = message.plain().trim().trim_matches(|c: char| {
+        c.is_ascii_punctuation() || "。，、！？；：“”「」（） ".contains(c)
+    });
     if text.is_empty() {
         return Answer::NotAnAnswer;
     }
@@ -178,10 +177,32 @@ mod tests {
     #[test]
     fn the_first_choice_can_be_typed_in_many_ways() {
         for text in [
-            "1", "１", "①", "一", "1.", "1)", "选1", "选一", "第一个", "第1个", "是", "是的", "对",
-            "对的。", "嗯", "是，P001", "是,p001", "是 P001", "ok", "Yes!",
+            "1",
+            "１",
+            "①",
+            "一",
+            "1.",
+            "1)",
+            "选1",
+            "选一",
+            "第一个",
+            "第1个",
+            "是",
+            "是的",
+            "对",
+            "对的。",
+            "嗯",
+            "是，P001",
+            "是,p001",
+            "是 P001",
+            "ok",
+            "Yes!",
         ] {
-            assert_eq!(answer(text), Answer::Means("P001 质控一下".into()), "{text}");
+            assert_eq!(
+                answer(text),
+                Answer::Means("P001 质控一下".into()),
+                "{text}"
+            );
         }
     }
 
@@ -191,23 +212,34 @@ mod tests {
             assert_eq!(answer(text), Answer::OtherPatient, "{text}");
         }
         for text in ["3", "３", "第三个", "全项目"] {
-            assert_eq!(answer(text), Answer::Means("对全项目做质控".into()), "{text}");
+            assert_eq!(
+                answer(text),
+                Answer::Means("对全项目做质控".into()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn an_id_completes_the_request() {
         assert_eq!(answer("P002"), Answer::Means("P002 质控一下".into()));
-        assert_eq!(answer("ｐ００２吧"), Answer::Means("ｐ００２ 质控一下".into()));
+        assert_eq!(
+            answer("ｐ００２吧"),
+            Answer::Means("ｐ００２ 质控一下".into())
+        );
         assert_eq!(answer("12"), Answer::Means("编号12 质控一下".into()));
         assert_eq!(answer("001"), Answer::Means("编号001 质控一下".into()));
-        assert_eq!(answer("P002和P003"), Answer::Means("P002和P003 质控一下".into()));
+        assert_eq!(
+            answer("P002和P003"),
+            Answer::Means("P002和P003 质控一下".into())
+        );
     }
 
     #[test]
     fn a_number_without_a_choice_is_asked_again_and_a_message_stays_a_message() {
         assert_eq!(answer("7"), Answer::NoSuchChoice);
-        for text in ["质控P009", "今天天气怎么样", "P003的年龄是多少", "", "？？"] {
+        for text in ["质控P009", "今天天气怎么样", "P003的年龄是多少", "", "？？"]
+        {
             assert_eq!(answer(text), Answer::NotAnAnswer, "{text}");
         }
     }

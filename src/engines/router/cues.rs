@@ -205,7 +205,10 @@ fn command(clause: &str, about_patient: bool) -> (Option<Cue>, Option<usize>) {
             (None, None) => continue,
         };
         let rest = rest_of(word.end());
-        let later = wanted.iter().map(|(at, _)| *at).find(|at| *at >= word.start());
+        let later = wanted
+            .iter()
+            .map(|(at, _)| *at)
+            .find(|at| *at >= word.start());
         let governs = later.is_some_and(|at| {
             let gap = clause.get(word.end()..at).unwrap_or_default();
             strong || !OTHER_OBJECT.is_match(gap)

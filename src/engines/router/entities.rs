@@ -108,7 +108,12 @@ mod tests {
         ] {
             assert!(whole_project(text), "{text}");
         }
-        for text in ["质控p001的所有访视", "p001的全部数据", "质控一下", "检查入排"] {
+        for text in [
+            "质控p001的所有访视",
+            "p001的全部数据",
+            "质控一下",
+            "检查入排",
+        ] {
             assert!(!whole_project(text), "{text}");
         }
     }

@@ -25,7 +25,11 @@ pub(super) struct Mention {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// More than [`MAX_RANGE`] records.
-    TooMany { from: String, to: String, count: u64 },
+    TooMany {
+        from: String,
+        to: String,
+        count: u64,
+    },
     /// The ends don't make a range (`P005到P001`, `P001到S009`).
     NoRange { from: String, to: String },
     /// `001-005` may be one id or five.
@@ -129,9 +133,9 @@ impl Context<'_> {
     }
     /// A full stop after the token, not a decimal point.
     fn sentence_end(&self) -> bool {
-        self.after.strip_prefix('.').is_some_and(|rest| {
-            !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
-        })
+        self.after
+            .strip_prefix('.')
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
     }
     /// Inside a decimal, a time, a date with slashes, an address, a file name.
     fn glued(&self) -> bool {
@@ -140,7 +144,12 @@ impl Context<'_> {
             Some('@' | '<' | '>' | '≥' | '≤' | '+') => true,
             Some('.') => !self.strong() && back.next().is_some_and(|c| c.is_ascii_alphanumeric()),
             Some(':') => back.next().is_some_and(|c| c.is_ascii_digit()),
-            Some('/') => !self.listed && back.next().is_some_and(|c| c.is_ascii_alphanumeric() || c == '/'),
+            Some('/') => {
+                !self.listed
+                    && back
+                        .next()
+                        .is_some_and(|c| c.is_ascii_alphanumeric() || c == '/')
+            }
             _ => false,
         };
         let mut front = self.after.chars();
@@ -197,7 +206,10 @@ fn read(token: &str, context: &Context) -> Option<(String, Option<Trouble>)> {
             from: first.to_ascii_uppercase(),
             to: format!("{prefix}{second}").to_ascii_uppercase(),
         };
-        return Some((token.to_owned(), (!QUOTED.is_match(context.before)).then_some(trouble)));
+        return Some((
+            token.to_owned(),
+            (!QUOTED.is_match(context.before)).then_some(trouble),
+        ));
     }
     Some((token.to_owned(), None))
 }
@@ -209,7 +221,8 @@ fn number(token: &str, context: &Context) -> bool {
     if context.strong() {
         return !context.unit();
     }
-    if context.unit() || is_phone || is_year || token.len() > 12 || context.before.ends_with('第') {
+    if context.unit() || is_phone || is_year || token.len() > 12 || context.before.ends_with('第')
+    {
         return false;
     }
     let is_day = token.len() == 8 && (token.starts_with("19") || token.starts_with("20"));
@@ -300,10 +313,10 @@ const SUBJECT_PREFIXES: [&str; 10] = [
 ];
 /// Visits, cycles, stages, grades, markers, drugs, documents: never subjects, however many digits.
 const OTHER_PREFIXES: [&str; 46] = [
-    "v", "visit", "w", "wk", "week", "c", "cycle", "d", "day", "month", "t", "n", "m", "g", "grade", "covid",
-    "sars", "il", "cd", "pd", "pdl", "ctcae", "ecog", "her", "ca", "ki", "recist", "ich", "icf", "crf",
-    "sop", "ver", "rev", "doc", "utf", "iso", "gpt", "spo", "ft", "tnf", "ae", "sae", "ph", "page",
-    "q", "f",
+    "v", "visit", "w", "wk", "week", "c", "cycle", "d", "day", "month", "t", "n", "m", "g",
+    "grade", "covid", "sars", "il", "cd", "pd", "pdl", "ctcae", "ecog", "her", "ca", "ki",
+    "recist", "ich", "icf", "crf", "sop", "ver", "rev", "doc", "utf", "iso", "gpt", "spo", "ft",
+    "tnf", "ae", "sae", "ph", "page", "q", "f",
 ];
 
 /// Whether a token with letters looks like a subject's id.
@@ -317,10 +330,9 @@ fn shaped(token: &str, marked: bool) -> bool {
             _ => return false,
         }
     }
-    let (Some((prefix, first_digits)), Some((_, last_digits))) = (
-        parts.first().copied(),
-        parts.last().copied(),
-    ) else {
+    let (Some((prefix, first_digits)), Some((_, last_digits))) =
+        (parts.first().copied(), parts.last().copied())
+    else {
         return false;
     };
     if last_digits.is_empty() {
@@ -580,10 +592,7 @@ mod tests {
                 "01-701-1015 到 01-701-1017",
                 vec!["01-701-1015", "01-701-1016", "01-701-1017"],
             ),
-            (
-                "P001到P002、P009",
-                vec!["P001", "P002", "P009"],
-            ),
+            ("P001到P002、P009", vec!["P001", "P002", "P009"]),
         ] {
             assert_eq!(ids(text), expected, "{text}");
         }
@@ -599,10 +608,22 @@ mod tests {
                 count: 900
             })
         );
-        assert!(matches!(trouble("质控P005到P001"), Some(Trouble::NoRange { .. })));
-        assert!(matches!(trouble("质控P001到S009"), Some(Trouble::NoRange { .. })));
-        assert!(matches!(trouble("质控001-005"), Some(Trouble::IdOrRange { .. })));
-        assert!(matches!(trouble("质控P001-005"), Some(Trouble::IdOrRange { .. })));
+        assert!(matches!(
+            trouble("质控P005到P001"),
+            Some(Trouble::NoRange { .. })
+        ));
+        assert!(matches!(
+            trouble("质控P001到S009"),
+            Some(Trouble::NoRange { .. })
+        ));
+        assert!(matches!(
+            trouble("质控001-005"),
+            Some(Trouble::IdOrRange { .. })
+        ));
+        assert!(matches!(
+            trouble("质控P001-005"),
+            Some(Trouble::IdOrRange { .. })
+        ));
         assert_eq!(trouble("质控「001-005」"), None);
         assert!(matches!(
             trouble("质控1到18446744073709551615"),

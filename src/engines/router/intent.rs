@@ -165,8 +165,7 @@ impl<'a> Memory<'a> {
             last_patient,
             last_patient_at,
             fresh: last_patient.is_some()
-                && last_patient_at
-                    .is_some_and(|at| now.signed_duration_since(at) <= idle),
+                && last_patient_at.is_some_and(|at| now.signed_duration_since(at) <= idle),
         }
     }
 

@@ -31,6 +31,13 @@ pub fn route(text: &str, conversation: &Conversation<'_>) -> Routing {
     }
 }
 
+/// The patient the history named last, when the turn that did named just one: what a memory that was
+/// kept along with it would hold.
+#[must_use]
+pub fn last_patient(conversation: &Conversation<'_>) -> Option<String> {
+    resolve::last_patient(conversation)
+}
+
 fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Intent> {
     if let Some(pending) = conversation.pending {
         let answered = Conversation {
@@ -161,9 +168,11 @@ fn parts(message: &Message) -> Vec<Part> {
             _ => cut,
         };
         let (mut ids, mut without) = (Vec::new(), Vec::new());
-        for (mention, out) in named.iter().zip(left_out.get(first..next).unwrap_or_default()) {
-            let unwanted =
-                *out || unwanted_from.is_some_and(|from| mention.start >= start + from);
+        for (mention, out) in named
+            .iter()
+            .zip(left_out.get(first..next).unwrap_or_default())
+        {
+            let unwanted = *out || unwanted_from.is_some_and(|from| mention.start >= start + from);
             let list = if unwanted { &mut without } else { &mut ids };
             for id in &mention.ids {
                 if !list.contains(id) {
@@ -364,14 +373,18 @@ impl<'a> Folding<'a> {
                 }
             }
         }
-        let (kept, dropped): (Vec<Draft>, Vec<Draft>) =
-            std::mem::take(&mut self.drafts).into_iter().partition(|draft| {
+        let (kept, dropped): (Vec<Draft>, Vec<Draft>) = std::mem::take(&mut self.drafts)
+            .into_iter()
+            .partition(|draft| {
                 draft.kind != IntentKind::QcTask
                     || !(names.is_empty() || draft.subject.ids.is_empty())
             });
         self.drafts = kept;
         let told = self.taken_back.get_or_insert_default();
-        for id in names.iter().chain(dropped.iter().flat_map(|d| &d.subject.ids)) {
+        for id in names
+            .iter()
+            .chain(dropped.iter().flat_map(|d| &d.subject.ids))
+        {
             if !told.contains(id) {
                 told.push(id.clone());
             }
@@ -421,8 +434,8 @@ impl<'a> Folding<'a> {
             subject.ids.clone_from(&self.subject.ids);
         }
         if let Some(last) = self.drafts.last_mut() {
-            let joins = last.kind == IntentKind::QaQuery
-                || last.kind == IntentKind::Feedback && !asks;
+            let joins =
+                last.kind == IntentKind::QaQuery || last.kind == IntentKind::Feedback && !asks;
             if joins {
                 for id in subject.ids {
                     if !last.subject.ids.contains(&id) {
@@ -601,7 +614,9 @@ fn asked_before(text: &str) -> Option<Intent> {
         return None;
     }
     let parts = parts(&message);
-    let asks = parts.iter().any(|part| !matches!(part.cue, Cue::Silent | Cue::Unknown));
+    let asks = parts
+        .iter()
+        .any(|part| !matches!(part.cue, Cue::Silent | Cue::Unknown));
     if !asks {
         return None;
     }

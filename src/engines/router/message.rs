@@ -76,7 +76,10 @@ impl Message {
 }
 
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' | '\u{ad}')
+    matches!(
+        c,
+        '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' | '\u{ad}'
+    )
 }
 
 fn fold(c: char) -> char {

@@ -78,8 +78,8 @@ pub(super) fn finish(
     let mut confidence = draft.confidence;
     if subject.ids.is_empty() && !whole {
         let at_large = draft.write && WRITE_AT_LARGE.is_match(text);
-        let needed = is_task && !at_large
-            || draft.kind == IntentKind::QaQuery && needs_patient(text);
+        let needed =
+            is_task && !at_large || draft.kind == IntentKind::QaQuery && needs_patient(text);
         if needed {
             let stands_in = conversation
                 .memory
@@ -129,10 +129,7 @@ pub(super) fn ask_what(
             choices,
             resume: None,
         }),
-        text: message
-            .written(0, message.plain().len())
-            .trim()
-            .to_owned(),
+        text: message.written(0, message.plain().len()).trim().to_owned(),
     }
 }
 
@@ -157,7 +154,9 @@ fn entities_of(message: &Message, draft: &Draft, record_ids: Vec<String>, whole:
     let written = |span: Option<(usize, usize)>| {
         span.map(|(start, end)| {
             crate::types::text::half_width(
-                message.written(draft.start + start, draft.start + end).trim(),
+                message
+                    .written(draft.start + start, draft.start + end)
+                    .trim(),
             )
         })
     };
@@ -282,7 +281,10 @@ pub(super) fn last_patient(conversation: &Conversation<'_>) -> Option<String> {
     conversation.history.iter().rev().find_map(|turn| {
         let message = Message::new(&turn.text);
         let mut named: Vec<String> = Vec::new();
-        for id in ids::mentions(message.plain()).into_iter().flat_map(|m| m.ids) {
+        for id in ids::mentions(message.plain())
+            .into_iter()
+            .flat_map(|m| m.ids)
+        {
             if !named.contains(&id) {
                 named.push(id);
             }
