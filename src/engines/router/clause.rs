@@ -1,6 +1,6 @@
 //! A message cut into clauses: at punctuation, and before the words that start another request.
 
-use super::message::patterns;
+use super::{cues, message::patterns};
 
 /// A clause of the folded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn clauses(plain: &str) -> Vec<Clause> {
             start = mark.end();
         } else if let Some(word) = border.get(2) {
             let before = plain.get(start..word.start()).unwrap_or_default();
-            if NO_BORDER.is_match(before) {
+            if NO_BORDER.is_match(before) || cues::leaves_negation_open(before) {
                 continue;
             }
             push(start, word.start(), false);

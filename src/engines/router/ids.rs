@@ -66,6 +66,8 @@ patterns! {
     /// What joins the ends of a range.
     SPAN = r"^\s*(?:到|至|直到|一直到|~|-{1,2}|to|through)\s*(?:受试者|患者|病人)?\s*$";
     DATE_START = r"^(?:19|20)\d\d-(?:0?[1-9]|1[0-2])(?:-|$)";
+    /// 2026-W48, 2026-Q3.
+    WEEK = r"^(?:19|20)\d\d-?[wq]\d{1,2}$";
     DATE_END = r"^(?:[0-2]?\d|3[01])-(?:0?[1-9]|1[0-2])-(?:19|20)\d\d$";
     MONTH_DAY = r"^(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12]\d|3[01])$";
     PHONE = r"^(?:1[3-9]\d-?\d{4}-?\d{4}|0\d{2,3}-\d{7,8}|400-\d{3}-?\d{4})$";
@@ -187,7 +189,7 @@ fn read(token: &str, context: &Context) -> Option<(String, Option<Trouble>)> {
             _ => several(token, &parts, context).then(|| (token.to_owned(), None)),
         };
     }
-    if DATE_START.is_match(token) {
+    if DATE_START.is_match(token) || WEEK.is_match(token) {
         return None;
     }
     let marked = context.marked() || context.listed || context.spanned;
@@ -552,6 +554,7 @@ mod tests {
             "ECOG 1分",
             "ECOG1",
             "CTCAE 5.0",
+            "2026-W48的周报",
             "T790M",
             "3级AE",
             "120/80",

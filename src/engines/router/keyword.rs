@@ -14,7 +14,7 @@ use super::{
 
 patterns! {
     /// A record right after a word that leaves it out: 除了P003.
-    EXCEPT = r"(?:除了?|除开|除去|不包括|不包含|不含|排除|(?-u:\b)(?:except(?: for)?|excluding|but not|without)(?-u:\b))\s*(?:患者|病人|受试者|编号|id)?\s*[:=]?\s*$";
+    EXCEPT = r"(?:(?:^|[^删免清去解移])除了?|除开|除去|不包括|不包含|不含|排除|(?-u:\b)(?:except(?: for)?|excluding|but not|without)(?-u:\b))\s*(?:患者|病人|受试者|编号|id)?\s*[:=]?\s*$";
     /// What joins the members of a list.
     JOINT = r"^\s*(?:[、,/&]|和|与|及|跟|and)?\s*$";
     /// 不是P001: the record named was the wrong one.
@@ -113,6 +113,7 @@ struct Part {
     plural: bool,
     wrong: bool,
     needs_patient: bool,
+    forbids: bool,
 }
 
 /// The clauses of a message, each read by itself.
@@ -198,6 +199,7 @@ fn parts(message: &Message) -> Vec<Part> {
             plural: reference::is_plural(text),
             wrong: WRONG.is_match(&bare),
             needs_patient: resolve::needs_patient(&bare),
+            forbids: cues::forbids_what_follows(text),
         });
     }
     found
@@ -218,6 +220,8 @@ struct Folding<'a> {
     /// Ids of commands taken back; `Some` when there was one.
     taken_back: Option<Vec<String>>,
     correcting: bool,
+    /// The clause before forbids what this one commands.
+    forbidden: bool,
     greeted: bool,
     thanked: bool,
     unknown: Option<(usize, usize)>,
@@ -236,6 +240,7 @@ impl<'a> Folding<'a> {
             without: Vec::new(),
             taken_back: None,
             correcting: false,
+            forbidden: false,
             greeted: false,
             thanked: false,
             unknown: None,
@@ -245,8 +250,10 @@ impl<'a> Folding<'a> {
 
     fn take(&mut self, part: Part) {
         let subject = self.subject_of(&part);
+        let forbidden = std::mem::replace(&mut self.forbidden, part.forbids);
         let cue = match part.cue {
             Cue::Unknown if part.needs_patient => Cue::Data { asks: true },
+            Cue::Check | Cue::Write if forbidden => Cue::Negated,
             cue => cue,
         };
         match cue {
@@ -267,7 +274,7 @@ impl<'a> Folding<'a> {
                 }
             }
             Cue::Report => self.push(&part, subject, IntentKind::Report, 0.8),
-            Cue::Protocol => self.push(&part, subject, IntentKind::ProtocolQa, 0.8),
+            Cue::Protocol => self.protocol(&part, subject),
             Cue::Help => self.push(&part, subject, IntentKind::Help, 0.9),
             Cue::Feedback => self.push(&part, subject, IntentKind::Feedback, 0.8),
             Cue::OffTopic => self.push(&part, subject, IntentKind::OutOfScope, 0.85),
@@ -428,6 +435,20 @@ impl<'a> Folding<'a> {
         });
     }
 
+    fn protocol(&mut self, part: &Part, subject: Subject) {
+        let text = self.message.part(part.start, part.end);
+        if let Some(last) = self.drafts.last_mut()
+            && last.kind == IntentKind::QaQuery
+            && cues::points_at_protocol(text)
+        {
+            last.kind = IntentKind::ProtocolQa;
+            last.remark = false;
+            last.end = part.end;
+        } else {
+            self.push(part, subject, IntentKind::ProtocolQa, 0.8);
+        }
+    }
+
     /// A question or a remark about data; neighbours become one, so that one answer covers them.
     fn data(&mut self, part: &Part, mut subject: Subject, asks: bool) {
         if !subject.own && part.needs_patient && !self.subject.ids.is_empty() {
@@ -456,6 +477,8 @@ impl<'a> Folding<'a> {
             };
         }
         self.push(part, subject, IntentKind::QaQuery, 0.75);
+        // 所有患者，质控一遍
+        self.whole |= part.whole && !asks;
         if let Some(draft) = self.drafts.last_mut() {
             draft.remark = !asks;
         }
@@ -635,6 +658,9 @@ fn asked_before(text: &str) -> Option<Intent> {
 }
 
 #[cfg(test)]
-pub(super) fn compile() {
-    compile_all();
+mod tests {
+    #[test]
+    fn every_pattern_compiles() {
+        super::compile_all();
+    }
 }

@@ -16,7 +16,7 @@ patterns! {
     /// 他们, 他人, 他汀, 他莫昔芬, 他克莫司…: several people, or a drug.
     NOT_AFTER = r"^(?:们|人|汀|莫|克莫|达拉|唑|扎|米巴|滨|西|氟|命|乡|国|妈的)";
     /// What may follow 上一个, 这个, 那个 or 刚才 when they stand for a patient on their own.
-    BARE_AFTER = r"^\s*(?:$|[,。;?!]|的?(?:年龄|性别|入排|入组|访视|情况|状态|质控|数据|ae|血|体)|呢|怎么样|也|再|质控|检查|做|查)";
+    BARE_AFTER = r"^\s*(?:$|[,。;?!]|的(?:访视|数据|[^月周版])|(?:年龄|性别|入排|入组|情况|状态|质控|ae|血|体)|呢|怎么样|也|再|质控|检查|做|查)";
     BARE = r"^(?:(?:上|前)一(?:个|位|例)|(?:这|那)个|刚(?:才|刚)(?:那|这)?(?:个|位)?)$";
     JUST_NOW = r"^刚(?:才|刚)$";
     /// More than one: these must be named.

@@ -17,12 +17,9 @@ pub(super) struct Line {
     pub text: String,
     #[serde(default, deserialize_with = "or_default")]
     pub history: Vec<Turn>,
-    /// Absent: what the history named last. `null` or without a patient: nothing is remembered.
-    #[serde(default)]
-    pub memory: Option<serde_json::Value>,
     #[serde(default)]
     pub expect: Option<Expect>,
-    /// Read from `memory`.
+    /// Read from `memory`, where an absent key, `null` and an object without a patient differ.
     #[serde(skip)]
     pub remembered: Remembered,
 }
