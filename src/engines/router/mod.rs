@@ -1,1 +1,35 @@
-//! From a message to intents.
+//! From a message to intents: text in, decision out, no I/O.
+//!
+//! [`keyword::route`] needs no model: it stands in whenever the language model is off, slow or broken,
+//! and its answer is marked [`Routing::degraded`]. A model-driven router fills the same [`Routing`] from
+//! the same message and [`Conversation`], so callers never care which one answered.
+//!
+//! Two promises hold whichever way a message is written: a negated command never starts a QC, and a
+//! record id in the answer was written by a person (in the message, the memory, the history) or lies
+//! inside a range a person wrote.
+
+mod answer;
+mod clause;
+mod cues;
+mod entities;
+mod ids;
+mod intent;
+pub mod keyword;
+mod message;
+mod reference;
+mod resolve;
+pub mod texts;
+
+#[cfg(test)]
+mod tests;
+
+pub use intent::{
+    Choice, Clarification, Conversation, DEFAULT_IDLE, Entities, Intent, IntentKind, Memory,
+    PATIENT_SLOT, Routing, Speaker, Turn,
+};
+
+/// Under this confidence a router asks back instead of guessing.
+pub const CONFIDENCE_THRESHOLD: f32 = 0.6;
+
+/// Turns of the conversation a router looks at.
+pub const HISTORY_TURNS: usize = 3;

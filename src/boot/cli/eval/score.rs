@@ -1,0 +1,219 @@
+//! The router's answer to a labelled message, and how often it is right.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
+use serde::Serialize;
+
+use super::labelled::{Expect, Line, Remembered};
+use crate::engines::router::{self, Conversation, IntentKind, Memory};
+
+/// What the router makes of one message.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    pub id: serde_json::Value,
+    /// In order of the message, repeats collapsed.
+    pub types: Vec<IntentKind>,
+    pub record_id: Option<String>,
+    pub visit: Option<String>,
+    pub form: Option<String>,
+    pub needs_clarification: bool,
+    pub write: bool,
+    /// Of the least certain intent.
+    pub confidence: f32,
+}
+
+/// Routes one line by keyword.
+pub(super) fn answer(line: &Line) -> Answer {
+    let bare = Conversation {
+        history: &line.history,
+        ..Conversation::default()
+    };
+    let recalled = match line.remembered {
+        Remembered::FromHistory => router::keyword::last_patient(&bare),
+        _ => None,
+    };
+    let (last_patient, fresh) = match &line.remembered {
+        Remembered::Patient { id, fresh } => (Some(id.as_str()), *fresh),
+        Remembered::FromHistory => (recalled.as_deref(), true),
+        Remembered::Nobody => (None, false),
+    };
+    let conversation = Conversation {
+        memory: Memory {
+            last_patient,
+            last_patient_at: None,
+            fresh,
+        },
+        ..bare
+    };
+    let intents = router::keyword::route(&line.text, &conversation).intents;
+    let mut types: Vec<IntentKind> = Vec::new();
+    for intent in &intents {
+        if !types.contains(&intent.kind) {
+            types.push(intent.kind);
+        }
+    }
+    let first = |get: fn(&router::Entities) -> Option<&String>| {
+        intents.iter().find_map(|i| get(&i.entities)).cloned()
+    };
+    let confidence = intents.iter().map(|i| i.confidence).fold(1.0, f32::min);
+    Answer {
+        id: line.id.clone(),
+        types,
+        record_id: first(|e| e.record_ids.first()),
+        visit: first(|e| e.visit.as_ref()),
+        form: first(|e| e.form.as_ref()),
+        needs_clarification: intents.iter().any(|i| i.clarification.is_some()),
+        write: intents.iter().any(|i| i.wishes_write),
+        confidence: (confidence * 100.0).round() / 100.0,
+    }
+}
+
+/// Counts over a labelled set.
+#[derive(Debug, Default)]
+pub(super) struct Score {
+    labelled: usize,
+    right: usize,
+    /// By field of the answer: right, compared.
+    fields: BTreeMap<String, (usize, usize)>,
+    /// By label, by answer.
+    confusion: BTreeMap<IntentKind, BTreeMap<IntentKind, usize>>,
+    out_of_scope: (usize, usize),
+    asked_back: usize,
+    misses: Vec<String>,
+}
+
+impl Score {
+    /// Compares an answer with its label.
+    pub(super) fn count(&mut self, line: &Line, expect: &Expect, answer: &Answer) {
+        let mut wanted: Vec<IntentKind> = Vec::new();
+        for kind in &expect.types {
+            if !wanted.contains(kind) {
+                wanted.push(*kind);
+            }
+        }
+        self.labelled += 1;
+        self.asked_back += usize::from(answer.needs_clarification);
+        let right = wanted == answer.types;
+        self.right += usize::from(right);
+        if !right {
+            self.misses.push(format!(
+                "{}  {}  {} → {}",
+                plain(&line.id),
+                crate::types::text::ellipsis(&line.text.replace('\n', " "), 40),
+                names(&wanted),
+                names(&answer.types)
+            ));
+        }
+        if wanted.contains(&IntentKind::OutOfScope) {
+            self.out_of_scope.1 += 1;
+            self.out_of_scope.0 += usize::from(answer.types.contains(&IntentKind::OutOfScope));
+        }
+        // In a message of several intents each label is set against the answer in its place.
+        for (at, kind) in wanted.iter().enumerate() {
+            if let Some(got) = answer.types.get(at).or_else(|| answer.types.last()) {
+                *self
+                    .confusion
+                    .entry(*kind)
+                    .or_default()
+                    .entry(*got)
+                    .or_default() += 1;
+            }
+        }
+        let Ok(serde_json::Value::Object(got)) = serde_json::to_value(answer) else {
+            return;
+        };
+        for (field, value) in &expect.fields {
+            let Some(mine) = got.get(field) else { continue };
+            let (right, compared) = self.fields.entry(field.clone()).or_default();
+            *compared += 1;
+            *right += usize::from(mine == value);
+        }
+    }
+
+    /// Share of labelled messages whose intents are exactly right.
+    #[cfg(test)]
+    pub(super) fn accuracy(&self) -> f64 {
+        ratio(self.right, self.labelled)
+    }
+
+    /// Share right of one field of the answer.
+    #[cfg(test)]
+    pub(super) fn field_accuracy(&self, field: &str) -> f64 {
+        let (right, compared) = self.fields.get(field).copied().unwrap_or_default();
+        ratio(right, compared)
+    }
+
+    /// For people: figures, the confusion table, the misses.
+    pub(super) fn summary(&self, messages: usize) -> String {
+        let mut text = String::new();
+        // Writing to a String can't fail.
+        let _ = writeln!(
+            text,
+            "消息 messages: {messages}，其中有标注 labelled: {}",
+            self.labelled
+        );
+        if self.labelled == 0 {
+            return text;
+        }
+        let mut figures = Table::new();
+        figures.load_style(UTF8_BORDERS_ONLY);
+        let mut figure = |name: &str, (right, of): (usize, usize)| {
+            let percent = format!("{:.1} %", 100.0 * ratio(right, of));
+            figures.add_row([name.to_owned(), percent, format!("{right}/{of}")]);
+        };
+        figure("意图准确率 intent accuracy", (self.right, self.labelled));
+        figure("超范围召回 out-of-scope recall", self.out_of_scope);
+        figure("反问比例 asked back", (self.asked_back, self.labelled));
+        for (field, counts) in &self.fields {
+            figure(field, *counts);
+        }
+        let _ = writeln!(text, "{figures}");
+        let _ = writeln!(text, "标注 ↓ 识别 →\n{}", self.confusion_table());
+        if !self.misses.is_empty() {
+            let _ = writeln!(text, "不一致 misses:\n{}", self.misses.join("\n"));
+        }
+        text
+    }
+
+    fn confusion_table(&self) -> Table {
+        let mut seen: Vec<IntentKind> = self
+            .confusion
+            .iter()
+            .flat_map(|(label, got)| std::iter::once(label).chain(got.keys()))
+            .copied()
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let mut table = Table::new();
+        table.load_style(UTF8_BORDERS_ONLY);
+        table.set_header(std::iter::once("").chain(seen.iter().map(|kind| kind.as_str())));
+        for label in &seen {
+            let Some(row) = self.confusion.get(label) else {
+                continue;
+            };
+            let counts = seen.iter().map(|got| {
+                row.get(got)
+                    .map_or_else(|| "·".to_owned(), usize::to_string)
+            });
+            table.add_row(std::iter::once(label.as_str().to_owned()).chain(counts));
+        }
+        table
+    }
+}
+
+fn names(kinds: &[IntentKind]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    names.join("+")
+}
+
+fn plain(id: &serde_json::Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+fn ratio(right: usize, of: usize) -> f64 {
+    if of == 0 {
+        return 0.0;
+    }
+    right as f64 / of as f64
+}

@@ -1,0 +1,40 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed expectation is the test's verdict"
+)]
+use std::path::Path;
+
+use super::*;
+
+fn bundled(name: &str) -> (score::Score, usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    let lines = labelled::read(&path).unwrap();
+    let mut score = score::Score::default();
+    for line in &lines {
+        score.count(line, line.expect.as_ref().unwrap(), &score::answer(line));
+    }
+    (score, lines.len())
+}
+
+#[test]
+fn the_keyword_rules_keep_their_figure_on_the_bundled_messages() {
+    let (score, messages) = bundled("intents.jsonl");
+    println!("{}", score.summary(messages));
+    assert!(messages >= 120);
+    assert!(score.accuracy() > 0.70, "{}", score.summary(messages));
+    assert!(
+        score.field_accuracy("record_id") > 0.90,
+        "{}",
+        score.summary(messages)
+    );
+}
+
+#[test]
+fn the_keyword_rules_keep_their_figure_on_messages_they_were_not_tuned_on() {
+    let (score, messages) = bundled("intents_holdout.jsonl");
+    println!("{}", score.summary(messages));
+    assert!(score.accuracy() > 0.70, "{}", score.summary(messages));
+}
