@@ -214,14 +214,22 @@ impl<'d> Graph<'d> {
         None
     }
 
-    /// Nodes from which no written branch ever leads to a final state.
+    fn may_end(&self, target: &Target) -> bool {
+        match target {
+            Target::End(_) => true,
+            Target::Node(name) => !self.draft.nodes.contains_key(name),
+        }
+    }
+
+    /// Nodes from which no written branch ever leads to a final state. A branch that is missing or
+    /// mistyped has its own fault and may have been meant to lead to one.
     fn endless(&self) -> Vec<Fault> {
         let mut ending: BTreeSet<&str> = self
             .draft
             .nodes
             .iter()
             .filter(|(_, node)| {
-                node.branches.is_empty() || node.targets().any(|t| matches!(t, Target::End(_)))
+                node.branches.is_empty() || node.targets().any(|target| self.may_end(&target))
             })
             .map(|(id, _)| id.as_str())
             .collect();

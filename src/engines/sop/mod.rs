@@ -29,7 +29,7 @@ mod tests;
 pub use compile::CompiledSkill;
 pub use notice::Notice;
 pub use outcome::{Next, NodeOutcome, NodeResult};
-pub use step::{Decision, NO_MODEL, StepError};
+pub use step::{Decision, Found, NO_MODEL, StepError};
 pub use walk::Walk;
 
 pub use crate::skills::{FinalState, Standing};
