@@ -7,7 +7,7 @@ use super::{
     fault::{Fault, FaultKind},
     final_state::{FinalState, KNOWN},
     model::{Target, Work},
-    near::nearest,
+    near::nearest_within,
     text::join,
 };
 
@@ -110,7 +110,7 @@ impl<'d> Graph<'d> {
         let FinalState::Other(name) = end else {
             return None;
         };
-        let near = nearest(name, KNOWN.into_iter().chain(self.ids()))?;
+        let near = nearest_within(2, name, KNOWN.into_iter().chain(self.ids()))?;
         if near == name || name == "end" {
             return None;
         }

@@ -4,8 +4,17 @@
 /// third of its characters changed, transpositions counted once, case ignored.
 #[must_use]
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within((written.chars().count() / 3).clamp(1, 3), written, known)
+}
+
+/// The known name nearest to `written`, when at most `allowed` characters differ.
+#[must_use]
+pub fn nearest_within<'a>(
+    allowed: usize,
+    written: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let written = written.to_lowercase();
-    let allowed = (written.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()
         .map(|name| {

@@ -250,6 +250,21 @@ fn windows_files_load_and_their_faults_have_the_right_place() {
 }
 
 #[test]
+fn a_study_may_name_its_own_ends() {
+    for end in [
+        "end",
+        "end_withdrawn",
+        "end_screen_failed",
+        "end_lost_to_follow_up",
+        "end_不合格",
+    ] {
+        let node =
+            format!("\"a\": {{ {RULE}, \"on_pass\": \"end_success\", \"on_fail\": \"{end}\" }}");
+        assert_eq!(faults(sop(&node)), "no fault", "{end}");
+    }
+}
+
+#[test]
 fn defaults_fill_what_a_node_does_not_say() {
     let config = json!({
         "start_node": "h",

@@ -24,6 +24,8 @@ mod step;
 mod walk;
 
 #[cfg(test)]
+mod random_walks;
+#[cfg(test)]
 mod tests;
 
 pub use compile::CompiledSkill;

@@ -86,7 +86,9 @@ impl CompiledSkill {
                 .filter_map(|result| result.to_finding(&record.id))
                 .collect(),
             rules_checked: answered(&results),
-            note: None,
+            note: results
+                .is_empty()
+                .then(|| "没有适用的数据行，规则均未执行".to_owned()),
         };
         Ok(self.settle(walk, node, found))
     }
