@@ -150,17 +150,11 @@ impl<'d> Graph<'d> {
             let node = self.draft.nodes.get(id);
             node.is_some_and(|node| node.max_visits.is_some())
         };
-        // Nodes without an uncapped successor can't lie on such a cycle; peel them off, then those
-        // nothing uncapped leads to. What stays lies on or between cycles.
+        // A node that leads to nothing uncapped lies on no such cycle; peel those off again and again.
         let mut left: BTreeSet<&str> = self.ids().filter(|id| !is_capped(id)).collect();
         loop {
             let leads_on = |id: &&str| self.next(id).iter().any(|next| left.contains(next));
-            let is_led_to = |id: &&str| left.iter().any(|from| self.next(from).contains(id));
-            let kept: BTreeSet<&str> = left
-                .iter()
-                .copied()
-                .filter(|id| leads_on(id) && is_led_to(id))
-                .collect();
+            let kept: BTreeSet<&str> = left.iter().copied().filter(leads_on).collect();
             if kept.len() == left.len() {
                 break;
             }

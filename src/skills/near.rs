@@ -15,8 +15,10 @@ pub fn nearest_within<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let written = written.to_lowercase();
+    let length = written.chars().count();
     known
         .into_iter()
+        .filter(|name| name.chars().count().abs_diff(length) <= allowed)
         .map(|name| {
             (
                 strsim::damerau_levenshtein(&written, &name.to_lowercase()),

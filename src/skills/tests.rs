@@ -213,6 +213,18 @@ fn deep_nesting_is_a_fault_and_no_crash() {
 }
 
 #[test]
+fn a_hostile_file_of_full_size_is_refused_with_a_readable_list() {
+    let keys: Vec<String> = (0..60_000).map(|n| format!("\"\\_k{n}\": 1")).collect();
+    let found = load(format!("{{{}}}", keys.join(",")).as_bytes(), "t").unwrap_err();
+    assert_eq!(found.len(), super::text::MAX_FAULTS);
+    let nodes: Vec<String> = (0..5_000)
+        .map(|n| format!("\"n{n}\": {{ {RULE}, {OUT} }}"))
+        .collect();
+    let found = load(sop(&nodes.join(",")).as_bytes(), "t").unwrap_err();
+    assert!(found.iter().any(|fault| fault.what.contains("5000 个节点")));
+}
+
+#[test]
 fn all_faults_of_a_file_are_found_at_once_in_the_order_of_the_file() {
     let text = sop(&format!(
         "\"a\": {{ {RULE}, \"on_pass\": \"b\", \"on_fial\": \"end\" }},\n\

@@ -79,13 +79,16 @@ impl CompiledSkill {
             return Ok(self.settle(walk, node, Found::only(NodeResult::Incomplete, note)));
         }
         let results = rules.evaluate(record, today);
+        // The node did its work, so an earlier query that it could not is settled as well.
+        let mut rules_checked = answered(&results);
+        rules_checked.push(self.node_key(&node));
         let found = Found {
             result: judge(&results),
             findings: results
                 .iter()
                 .filter_map(|result| result.to_finding(&record.id))
                 .collect(),
-            rules_checked: answered(&results),
+            rules_checked,
             note: results
                 .is_empty()
                 .then(|| "没有适用的数据行，规则均未执行".to_owned()),
@@ -111,14 +114,18 @@ impl CompiledSkill {
         Ok(outcomes)
     }
 
-    /// Takes what a soft rule or a tool came to.
+    /// Takes what a soft rule or a tool came to. Its findings are known by [`CompiledSkill::node_key`],
+    /// which is added to the rules checked unless the node could not do its work.
     ///
     /// # Errors
     /// [`StepError`] when `walk` does not stand at a soft rule or a tool of this skill.
-    pub fn conclude(&self, walk: &mut Walk, found: Found) -> Result<NodeOutcome, StepError> {
+    pub fn conclude(&self, walk: &mut Walk, mut found: Found) -> Result<NodeOutcome, StepError> {
         let node = self
             .here(walk, "soft_instruction")
             .or_else(|_| self.here(walk, "tool"))?;
+        if found.result != NodeResult::Error {
+            found.rules_checked.push(self.node_key(&node));
+        }
         Ok(self.settle(walk, node, found))
     }
 

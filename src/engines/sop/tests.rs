@@ -234,6 +234,20 @@ fn a_skipped_soft_rule_is_no_pass_even_when_the_graph_routes_its_error_to_succes
 }
 
 #[test]
+fn a_node_that_could_work_again_settles_its_earlier_query() {
+    let skill = reviewed();
+    let mut walk = skill.begin();
+    let down = skill
+        .unavailable(&mut walk, "001", "REDCap 连接失败，转人工复核")
+        .unwrap();
+    let mut walk = skill.begin();
+    let up = skill
+        .check(&mut walk, &record(&[("age", "30"), ("ecog", "1")]), today())
+        .unwrap();
+    assert!(up.rules_checked.contains(&down.findings[0].rule));
+}
+
+#[test]
 fn the_visit_after_the_last_allowed_one_ends_in_review_and_says_so() {
     let skill = compiled(&json!({
         "start_node": "ask",
