@@ -7,7 +7,7 @@ use super::{
     fault::{Fault, FaultKind},
     final_state::{FinalState, KNOWN},
     model::{Target, Work},
-    near::nearest,
+    near::nearest_within,
     text::join,
 };
 
@@ -110,7 +110,7 @@ impl<'d> Graph<'d> {
         let FinalState::Other(name) = end else {
             return None;
         };
-        let near = nearest(name, KNOWN.into_iter().chain(self.ids()))?;
+        let near = nearest_within(2, name, KNOWN.into_iter().chain(self.ids()))?;
         if near == name || name == "end" {
             return None;
         }
@@ -150,17 +150,11 @@ impl<'d> Graph<'d> {
             let node = self.draft.nodes.get(id);
             node.is_some_and(|node| node.max_visits.is_some())
         };
-        // Nodes without an uncapped successor can't lie on such a cycle; peel them off, then those
-        // nothing uncapped leads to. What stays lies on or between cycles.
+        // A node that leads to nothing uncapped lies on no such cycle; peel those off again and again.
         let mut left: BTreeSet<&str> = self.ids().filter(|id| !is_capped(id)).collect();
         loop {
             let leads_on = |id: &&str| self.next(id).iter().any(|next| left.contains(next));
-            let is_led_to = |id: &&str| left.iter().any(|from| self.next(from).contains(id));
-            let kept: BTreeSet<&str> = left
-                .iter()
-                .copied()
-                .filter(|id| leads_on(id) && is_led_to(id))
-                .collect();
+            let kept: BTreeSet<&str> = left.iter().copied().filter(leads_on).collect();
             if kept.len() == left.len() {
                 break;
             }
@@ -214,14 +208,22 @@ impl<'d> Graph<'d> {
         None
     }
 
-    /// Nodes from which no written branch ever leads to a final state.
+    fn may_end(&self, target: &Target) -> bool {
+        match target {
+            Target::End(_) => true,
+            Target::Node(name) => !self.draft.nodes.contains_key(name),
+        }
+    }
+
+    /// Nodes from which no written branch ever leads to a final state. A branch that is missing or
+    /// mistyped has its own fault and may have been meant to lead to one.
     fn endless(&self) -> Vec<Fault> {
         let mut ending: BTreeSet<&str> = self
             .draft
             .nodes
             .iter()
             .filter(|(_, node)| {
-                node.branches.is_empty() || node.targets().any(|t| matches!(t, Target::End(_)))
+                node.branches.is_empty() || node.targets().any(|target| self.may_end(&target))
             })
             .map(|(id, _)| id.as_str())
             .collect();

@@ -14,7 +14,7 @@ use super::lexis::{Region, regions};
 pub struct Unescaped {
     /// The text to parse.
     pub text: String,
-    /// Byte positions in the original of the backslashes taken out, ascending.
+    /// For each backslash taken out, ascending: where it would stand in [`Unescaped::text`].
     removed: Vec<usize>,
 }
 
@@ -22,14 +22,7 @@ impl Unescaped {
     /// The position in the original text of a position in [`Unescaped::text`].
     #[must_use]
     pub fn origin(&self, position: usize) -> usize {
-        let mut origin = position;
-        for &removed in &self.removed {
-            if removed > origin {
-                break;
-            }
-            origin += 1;
-        }
-        origin
+        position + self.removed.partition_point(|removed| *removed <= position)
     }
 }
 
@@ -67,7 +60,7 @@ pub fn unescape(text: &str) -> Result<Option<Unescaped>, Ambiguous> {
                 doubled = doubled.or(Some(start + at));
             }
             if is_markdown_escape(region, next) {
-                removed.push(start + at);
+                removed.push(out.len());
                 is_markdown |= region != Region::Text;
             } else {
                 out.push(c);

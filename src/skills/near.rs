@@ -4,10 +4,21 @@
 /// third of its characters changed, transpositions counted once, case ignored.
 #[must_use]
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within((written.chars().count() / 3).clamp(1, 3), written, known)
+}
+
+/// The known name nearest to `written`, when at most `allowed` characters differ.
+#[must_use]
+pub fn nearest_within<'a>(
+    allowed: usize,
+    written: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let written = written.to_lowercase();
-    let allowed = (written.chars().count() / 3).clamp(1, 3);
+    let length = written.chars().count();
     known
         .into_iter()
+        .filter(|name| name.chars().count().abs_diff(length) <= allowed)
         .map(|name| {
             (
                 strsim::damerau_levenshtein(&written, &name.to_lowercase()),

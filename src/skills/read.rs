@@ -11,11 +11,14 @@ use super::{
     node_type::{self, NodeType},
     rules::read_rules,
     schedule,
-    text::{Document, join},
+    text::{Document, MAX_FAULTS, join},
 };
 
 /// Most visits a skill may allow one node in one run.
 const MAX_VISITS: u64 = 100;
+
+/// Most nodes of one SOP. A node is a phase of a protocol and holds many rules, so real ones have few.
+const MAX_NODES: usize = 500;
 
 /// Collects faults while values are taken out of a document.
 pub(super) struct Reader<'d> {
@@ -35,6 +38,9 @@ impl<'d> Reader<'d> {
 
     /// Notes a fault, at its place in the text.
     pub(super) fn fault(&mut self, fault: Fault) {
+        if self.faults.len() >= MAX_FAULTS {
+            return;
+        }
         let place = fault.place.or_else(|| self.document.place(&fault.path));
         self.faults.push(fault.at(place));
     }
@@ -233,6 +239,12 @@ impl<'d> Reader<'d> {
         let Some(nodes) = self.object(nodes, &inner) else {
             return BTreeMap::new();
         };
+        if nodes.len() > MAX_NODES {
+            let what = format!("有 {} 个节点，最多 {MAX_NODES} 个", nodes.len());
+            let fault = Fault::new(FaultKind::BadValue, inner, what);
+            self.fault(fault.hint("把规则合并到 `rules` put rules together in `rules`"));
+            return BTreeMap::new();
+        }
         nodes
             .iter()
             .map(|(id, node)| (id.clone(), self.node(node, &join(&inner, id))))

@@ -14,6 +14,8 @@ use super::{
 
 /// Most bytes of a skill file.
 pub const MAX_BYTES: usize = 1024 * 1024;
+/// Most faults that are listed; nobody reads further before mending these.
+pub const MAX_FAULTS: usize = 200;
 /// Deepest nesting of a skill file.
 pub const MAX_DEPTH: usize = 64;
 
@@ -22,7 +24,8 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Document {
     /// The value.
     pub value: Value,
-    places: HashMap<String, Place>,
+    text: String,
+    positions: HashMap<String, usize>,
 }
 
 impl Document {
@@ -31,7 +34,7 @@ impl Document {
     pub fn from_value(value: Value) -> Self {
         Self {
             value,
-            places: HashMap::new(),
+            ..Self::default()
         }
     }
 
@@ -40,8 +43,8 @@ impl Document {
     pub fn place(&self, path: &str) -> Option<Place> {
         let mut path = path;
         loop {
-            if let Some(place) = self.places.get(path) {
-                return Some(*place);
+            if let Some(position) = self.positions.get(path) {
+                return Some(place(&self.text, *position));
             }
             path = match path.rfind(['.', '[']) {
                 Some(end) => path.get(..end)?,
@@ -49,6 +52,16 @@ impl Document {
                 None => "",
             };
         }
+    }
+}
+
+/// Line and column of a byte position. Counted when somebody asks: a file has many values, few faults.
+fn place(text: &str, position: usize) -> Place {
+    let before = text.get(..position).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    Place {
+        line: before.matches('\n').count() + 1,
+        column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
     }
 }
 
@@ -110,7 +123,7 @@ fn parse_pasted(text: &str) -> Option<Result<Document, Vec<Fault>>> {
                 "文本从 Markdown 粘贴而来，其中的 `\\\\` 有两种读法",
             )
             .hint("请从代码块粘贴原文 paste it from a code block")
-            .at(Lines::of(text).place(ambiguous.position)),
+            .at(Some(place(text, ambiguous.position))),
         ])),
     }
 }
@@ -125,8 +138,7 @@ fn parse_plain(
     origin: impl Fn(usize) -> usize,
     original: &str,
 ) -> Result<Document, Vec<Fault>> {
-    let lines = Lines::of(original);
-    let place = |position: usize| lines.place(origin(position));
+    let place = |position: usize| Some(place(original, origin(position)));
     let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options());
     let root = match parsed {
         Ok(parsed) => parsed.value,
@@ -138,15 +150,17 @@ fn parse_plain(
         ]);
     };
     let mut builder = Builder {
-        place,
-        places: HashMap::new(),
+        origin,
+        original,
+        positions: HashMap::new(),
         faults: Vec::new(),
     };
     let value = builder.value(&root, "", 1);
     if builder.faults.is_empty() {
         Ok(Document {
             value,
-            places: builder.places,
+            text: original.to_owned(),
+            positions: builder.positions,
         })
     } else {
         Err(builder.faults)
@@ -216,48 +230,32 @@ fn is_full_width(c: char) -> bool {
     ('\u{ff01}'..='\u{ff5e}').contains(&c)
 }
 
-struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Self {
-        let starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
-        Self { text, starts }
-    }
-
-    fn place(&self, position: usize) -> Option<Place> {
-        let line = self.starts.partition_point(|start| *start <= position);
-        let start = *self.starts.get(line.checked_sub(1)?)?;
-        let column = self.text.get(start..position)?.chars().count() + 1;
-        Some(Place { line, column })
-    }
-}
-
-struct Builder<P> {
-    place: P,
-    places: HashMap<String, Place>,
+struct Builder<'t, O> {
+    origin: O,
+    original: &'t str,
+    positions: HashMap<String, usize>,
     faults: Vec<Fault>,
 }
 
-impl<P: Fn(usize) -> Option<Place>> Builder<P> {
-    fn value(&mut self, node: &ast::Value<'_>, path: &str, depth: usize) -> Value {
-        let place = (self.place)(node.range().start);
-        if let Some(place) = place {
-            self.places.insert(path.to_owned(), place);
+impl<O: Fn(usize) -> usize> Builder<'_, O> {
+    fn fault(&mut self, fault: Fault, position: usize) {
+        if self.faults.len() < MAX_FAULTS {
+            let place = place(self.original, (self.origin)(position));
+            self.faults.push(fault.at(Some(place)));
         }
+    }
+
+    fn value(&mut self, node: &ast::Value<'_>, path: &str, depth: usize) -> Value {
+        let start = node.range().start;
+        self.positions.insert(path.to_owned(), (self.origin)(start));
         if depth > MAX_DEPTH {
             let what = format!("超过 {MAX_DEPTH} 层");
-            self.faults
-                .push(Fault::new(FaultKind::TooDeep, path, what).at(place));
+            self.fault(Fault::new(FaultKind::TooDeep, path, what), start);
             return Value::Null;
         }
         match node {
-            ast::Value::StringLit(text) => self.text(&text.value, path, place),
-            ast::Value::NumberLit(number) => self.number(number.value, path, place),
+            ast::Value::StringLit(text) => self.text(&text.value, path, start),
+            ast::Value::NumberLit(number) => self.number(number.value, path, start),
             ast::Value::BooleanLit(flag) => Value::Bool(flag.value),
             ast::Value::NullKeyword(_) => Value::Null,
             ast::Value::Array(array) => Value::Array(
@@ -274,34 +272,32 @@ impl<P: Fn(usize) -> Option<Place>> Builder<P> {
         for property in &object.properties {
             let key = property.name.as_str();
             let inner = join(path, key);
-            let place = (self.place)(property.range.start);
+            let start = property.range.start;
             let value = self.value(&property.value, &inner, depth + 1);
-            self.text(key, &inner, place);
+            self.text(key, &inner, start);
             if map.insert(key.to_owned(), value).is_some() {
                 let what = format!("`{key}` 在同一对象里出现两次");
                 let fault = Fault::new(FaultKind::DuplicateKey, inner, what);
-                self.faults
-                    .push(fault.hint("保留一个 keep one of them").at(place));
+                self.fault(fault.hint("保留一个 keep one of them"), start);
             }
         }
         Value::Object(map)
     }
 
-    fn text(&mut self, text: &str, path: &str, place: Option<Place>) -> Value {
+    fn text(&mut self, text: &str, path: &str, start: usize) -> Value {
         if text.contains('\0') {
             let fault = Fault::new(FaultKind::BadValue, path, "字符串里含有 \\u0000");
-            self.faults.push(fault.hint("请删除 delete it").at(place));
+            self.fault(fault.hint("请删除 delete it"), start);
         }
         Value::String(text.to_owned())
     }
 
-    fn number(&mut self, text: &str, path: &str, place: Option<Place>) -> Value {
+    fn number(&mut self, text: &str, path: &str, start: usize) -> Value {
         match text.parse::<Number>() {
             Ok(number) => Value::Number(number),
             Err(_) => {
                 let what = format!("`{text}` 不是 JSON 数字");
-                self.faults
-                    .push(Fault::new(FaultKind::Syntax, path, what).at(place));
+                self.fault(Fault::new(FaultKind::Syntax, path, what), start);
                 Value::Null
             }
         }

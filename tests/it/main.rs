@@ -13,3 +13,5 @@ mod edc;
 
 mod support;
 mod wecom;
+mod skills;
+mod sop;

@@ -61,19 +61,16 @@ pub fn run(args: Args) -> CommandResult {
     }
 }
 
-/// Needs the store, which is not wired into the command line yet; the files are read and checked all the
-/// same, so that wrong use shows.
+/// Reads and checks the files; storing them needs the database, which this command does not have yet.
 fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult {
-    let files = skill_files(path)?;
-    if skill_type.is_some() && files.len() > 1 {
-        return Err(Failure::Usage(format!(
-            "--type 只能用于单个文件，{} 里有 {} 个 · --type goes with one file",
-            path.display(),
-            files.len()
-        )));
+    let loaded = Loaded::from(path, skill_type, &Study::default())?;
+    if loaded.faults > 0 {
+        loaded.sum_up();
+        return Ok(found_something());
     }
     Err(Failure::Usage(format!(
-        "暂不能写入项目 `{project}` · skills apply is not available yet; use `iit skills check`"
+        "{} 个技能检查通过，但暂不能写入项目 `{project}` · skills apply cannot store skills yet; use `iit skills check`",
+        loaded.skills.len()
     )))
 }
 
@@ -82,44 +79,89 @@ fn check(path: &Path, project: Option<&Path>) -> CommandResult {
     let study = project
         .as_ref()
         .map_or_else(Study::default, |project| Study::of(project, None));
-    let files = skill_files(path)?;
-    let mut faults = 0;
-    let mut faulty = 0;
-    let mut seen = Neighbours::default();
-    for file in &files {
-        let found = match read_skill(file, &study) {
-            Ok(skill) => seen.admit(file, &skill),
-            Err(found) => found,
+    let loaded = Loaded::from(path, None, &study)?;
+    if loaded.faults > 0 {
+        loaded.sum_up();
+        return Ok(found_something());
+    }
+    let count = loaded.skills.len();
+    println!("{count} 个技能，没有错误 · {count} skills, no fault");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The skills of a file or folder.
+struct Loaded {
+    /// Those without a fault, with their files.
+    skills: Vec<(PathBuf, Skill)>,
+    files: usize,
+    faulty: usize,
+    faults: usize,
+}
+
+impl Loaded {
+    /// Reads every skill and writes each fault to stderr as a line of its own.
+    fn from(path: &Path, given_type: Option<&str>, study: &Study<'_>) -> Result<Self, Failure> {
+        let files = skill_files(path)?;
+        if given_type.is_some() && files.len() > 1 {
+            return Err(Failure::Usage(format!(
+                "{} 里有 {} 个技能，--type 只能用于一个文件 · --type goes with one file",
+                path.display(),
+                files.len()
+            )));
+        }
+        let mut loaded = Self {
+            skills: Vec::new(),
+            files: files.len(),
+            faulty: 0,
+            faults: 0,
         };
-        for fault in &found {
+        let mut neighbours = Neighbours::default();
+        for file in files {
+            let skill = read_skill(&file, given_type, study).and_then(|skill| {
+                neighbours.admit(&file, &skill)?;
+                Ok(skill)
+            });
+            match skill {
+                Ok(skill) => loaded.skills.push((file, skill)),
+                Err(faults) => loaded.report(&file, &faults),
+            }
+        }
+        Ok(loaded)
+    }
+
+    fn report(&mut self, file: &Path, faults: &[Fault]) {
+        for fault in faults {
             let colon = if fault.place.is_some() { ":" } else { ": " };
             eprintln!("{}{colon}{fault}", file.display());
         }
-        faults += found.len();
-        faulty += usize::from(!found.is_empty());
+        self.faulty += 1;
+        self.faults += faults.len();
     }
-    if faults == 0 {
-        println!(
-            "{} 个技能，没有错误 · {} skills, no fault",
-            files.len(),
-            files.len()
+
+    fn sum_up(&self) {
+        let Self {
+            files,
+            faulty,
+            faults,
+            ..
+        } = self;
+        eprintln!(
+            "{files} 个文件中有 {faulty} 个共 {faults} 处错误 · {faults} faults in {faulty} of {files} files"
         );
-        return Ok(ExitCode::SUCCESS);
     }
-    eprintln!(
-        "{} 个文件中有 {faulty} 个共 {faults} 处错误 · {faults} faults in {faulty} of {} files",
-        files.len(),
-        files.len()
-    );
-    Ok(found_something())
 }
 
 /// Reads one file, checks its graph and compiles its rules.
-fn read_skill(file: &Path, study: &Study<'_>) -> Result<Skill, Vec<Fault>> {
+fn read_skill(
+    file: &Path,
+    given_type: Option<&str>,
+    study: &Study<'_>,
+) -> Result<Skill, Vec<Fault>> {
     let bytes = fs::read(file)
         .map_err(|error| vec![Fault::new(FaultKind::Unreadable, "", error.to_string())])?;
     let document = text::parse(&bytes)?;
-    let skill = load_document(&document, &stem(file))?;
+    let stem = stem(file);
+    let skill = load_document(&document, given_type.unwrap_or(&stem))?;
     if skill.sop().is_some() {
         CompiledSkill::compile(&skill, study).map_err(|faults| {
             let place = |fault: Fault| {
@@ -141,7 +183,7 @@ struct Neighbours {
 
 impl Neighbours {
     /// Notes the types and rule ids of `skill`, and the faults of those already taken.
-    fn admit(&mut self, file: &Path, skill: &Skill) -> Vec<Fault> {
+    fn admit(&mut self, file: &Path, skill: &Skill) -> Result<(), Vec<Fault>> {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let mut faults = Vec::new();
         let type_key = (folder.clone(), skill.skill_type.clone());
@@ -167,7 +209,11 @@ impl Neighbours {
                 }
             }
         }
-        faults
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
     }
 }
 

@@ -24,12 +24,14 @@ mod step;
 mod walk;
 
 #[cfg(test)]
+mod random_walks;
+#[cfg(test)]
 mod tests;
 
 pub use compile::CompiledSkill;
 pub use notice::Notice;
 pub use outcome::{Next, NodeOutcome, NodeResult};
-pub use step::{Decision, NO_MODEL, StepError};
+pub use step::{Decision, Found, NO_MODEL, StepError};
 pub use walk::Walk;
 
 pub use crate::skills::{FinalState, Standing};

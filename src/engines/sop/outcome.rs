@@ -53,9 +53,10 @@ pub struct NodeOutcome {
     pub result: NodeResult,
     /// What goes into the ledger.
     pub findings: Vec<Finding>,
-    /// Keys of the rules that were answered for this record, whatever the answer. An open finding of one
-    /// of these rules on this record that is not among `findings` describes data that was fixed. Rules
-    /// that could not be answered are not listed: their silence says nothing.
+    /// Keys of the rules that were answered for this record, whatever the answer, and the node's own key
+    /// when it did its work. An open finding of one of these on this record that is not among `findings`
+    /// describes data that was fixed. Rules that could not be answered are not listed: their silence says
+    /// nothing.
     pub rules_checked: Vec<String>,
     /// One sentence for the trace: why the node could not do its work, or why the run ends here.
     pub note: Option<String>,

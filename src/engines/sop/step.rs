@@ -79,14 +79,19 @@ impl CompiledSkill {
             return Ok(self.settle(walk, node, Found::only(NodeResult::Incomplete, note)));
         }
         let results = rules.evaluate(record, today);
+        // The node did its work, so an earlier query that it could not is settled as well.
+        let mut rules_checked = answered(&results);
+        rules_checked.push(self.node_key(&node));
         let found = Found {
             result: judge(&results),
             findings: results
                 .iter()
                 .filter_map(|result| result.to_finding(&record.id))
                 .collect(),
-            rules_checked: answered(&results),
-            note: None,
+            rules_checked,
+            note: results
+                .is_empty()
+                .then(|| "没有适用的数据行，规则均未执行".to_owned()),
         };
         Ok(self.settle(walk, node, found))
     }
@@ -107,6 +112,21 @@ impl CompiledSkill {
             outcomes.push(self.check(walk, record, today)?);
         }
         Ok(outcomes)
+    }
+
+    /// Takes what a soft rule or a tool came to. Its findings are known by [`CompiledSkill::node_key`],
+    /// which is added to the rules checked unless the node could not do its work.
+    ///
+    /// # Errors
+    /// [`StepError`] when `walk` does not stand at a soft rule or a tool of this skill.
+    pub fn conclude(&self, walk: &mut Walk, mut found: Found) -> Result<NodeOutcome, StepError> {
+        let node = self
+            .here(walk, "soft_instruction")
+            .or_else(|_| self.here(walk, "tool"))?;
+        if found.result != NodeResult::Error {
+            found.rules_checked.push(self.node_key(&node));
+        }
+        Ok(self.settle(walk, node, found))
     }
 
     /// Takes a person's decision on the review `walk` stands at.
@@ -225,7 +245,7 @@ impl CompiledSkill {
         }
     }
 
-    fn settle(&self, walk: &mut Walk, node: String, found: Found) -> NodeOutcome {
+    pub(super) fn settle(&self, walk: &mut Walk, node: String, found: Found) -> NodeOutcome {
         walk.remember(&node, found.result);
         let (next, capped) = self.take(walk, &node, found.result);
         NodeOutcome {
@@ -266,16 +286,21 @@ impl CompiledSkill {
     }
 }
 
-/// What a node found, before the branch is taken.
-struct Found {
-    result: NodeResult,
-    findings: Vec<Finding>,
-    rules_checked: Vec<String>,
-    note: Option<String>,
+/// What a node found, before the branch is taken; the parts are those of [`NodeOutcome`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// How it came out.
+    pub result: NodeResult,
+    /// What goes into the ledger.
+    pub findings: Vec<Finding>,
+    /// Keys of the rules that were answered.
+    pub rules_checked: Vec<String>,
+    /// One sentence for the trace.
+    pub note: Option<String>,
 }
 
 impl Found {
-    fn only(result: NodeResult, note: String) -> Self {
+    pub(super) fn only(result: NodeResult, note: String) -> Self {
         Self {
             result,
             findings: Vec::new(),
@@ -285,7 +310,7 @@ impl Found {
     }
 }
 
-fn judge(results: &[RuleResult]) -> NodeResult {
+pub(super) fn judge(results: &[RuleResult]) -> NodeResult {
     let any = |wanted: fn(&Outcome) -> bool| results.iter().any(|result| wanted(&result.outcome));
     if any(|outcome| matches!(outcome, Outcome::Fail)) {
         NodeResult::Fail
@@ -299,7 +324,7 @@ fn judge(results: &[RuleResult]) -> NodeResult {
 }
 
 /// Keys of the rules that got an answer from the data: it holds, it is broken, or it does not apply.
-fn answered(results: &[RuleResult]) -> Vec<String> {
+pub(super) fn answered(results: &[RuleResult]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     results
         .iter()
