@@ -1,10 +1,11 @@
-FROM rust:1.95-slim-bookworm AS build
+FROM rust:1.95-slim-trixie AS build
 WORKDIR /src
 COPY . .
 RUN cargo build --release --locked --bin iit
 
-FROM debian:bookworm-slim
-# postgresql-client: `iit backup` and `iit restore`. curl: the health check.
+FROM debian:trixie-slim
+# postgresql-client: `iit backup` and `iit restore`; its version must not be below the server's. curl:
+# the health check.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl postgresql-client tzdata \
     && rm -rf /var/lib/apt/lists/* \
