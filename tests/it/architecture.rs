@@ -292,7 +292,8 @@ fn source_files() -> Vec<String> {
 
 /// Every file of the project below `dir`, build output and git's own aside.
 fn walk(dir: &Path, visit: &mut impl FnMut(&Path)) {
-    for entry in std::fs::read_dir(dir).unwrap() {
+    // A folder closed to us, such as somebody's data, is no source.
+    for entry in std::fs::read_dir(dir).into_iter().flatten() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default();
         if name == "target" || name == ".git" || path.is_symlink() {

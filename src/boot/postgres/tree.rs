@@ -72,6 +72,60 @@ fn copy_tree(from: &Path, to: &Path, budget: &mut u64) -> std::io::Result<()> {
         .checked_sub(meta.len())
         .ok_or_else(|| std::io::Error::other("it is far larger than a Postgres"))?;
     fs::copy(from, to)?;
-    let mode = 0o644 | (meta.permissions().mode() & 0o111);
+    let mode = if meta.permissions().mode() & 0o111 == 0 {
+        0o644
+    } else {
+        0o755
+    };
     fs::set_permissions(to, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's verdict"
+    )]
+
+    use super::*;
+
+    fn installation(root: &Path) -> PathBuf {
+        for dir in ["bin", "lib", "share"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        let program = root.join("bin/postgres");
+        fs::write(&program, "#!").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink("postgres", root.join("bin/postmaster")).unwrap();
+        fs::write(root.join("share/secret"), "x").unwrap();
+        fs::set_permissions(root.join("share/secret"), fs::Permissions::from_mode(0o600)).unwrap();
+        root.join("bin")
+    }
+
+    #[test]
+    fn a_copy_is_whole_and_readable_by_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = installation(&dir.path().join("from"));
+        let copied = world_readable_copy(&bin, &dir.path().join("to/15")).unwrap();
+        assert_eq!(copied, dir.path().join("to/15/bin"));
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(copied.join("postgres")), 0o755);
+        assert_eq!(mode(dir.path().join("to/15/share/secret")), 0o644);
+        assert_eq!(
+            fs::read_link(copied.join("postmaster")).unwrap(),
+            Path::new("postgres")
+        );
+        let again = world_readable_copy(&bin, &dir.path().join("to/15")).unwrap();
+        assert_eq!(again, copied);
+    }
+
+    #[test]
+    fn a_bin_folder_that_stands_alone_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = installation(dir.path());
+        fs::remove_dir_all(dir.path().join("share")).unwrap();
+        let refusal = world_readable_copy(&bin, &dir.path().join("to/15")).unwrap_err();
+        assert!(refusal.contains("no lib and share"), "{refusal}");
+        assert!(!dir.path().join("to").exists());
+    }
 }
