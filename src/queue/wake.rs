@@ -95,19 +95,18 @@ impl Wake {
                 .into_iter()
                 .map(|queue| format!("{queue}@{}", self.0.process))
                 .collect();
-            if payloads.is_empty() {
-                continue;
+            if !payloads.is_empty() {
+                notify(&pool, &payloads).await;
             }
-            let sent = sqlx::query!(
-                r#"SELECT pg_notify($1, payload) AS "sent: ()" FROM UNNEST($2::text[]) AS t(payload)"#,
-                CHANNEL,
-                &payloads,
-            )
-            .fetch_all(&pool)
-            .await;
-            if let Err(error) = sent {
-                tracing::debug!(%error, "queue.notify.failed");
-            }
+        }
+    }
+
+    /// Wakes the workers of `queues` in all processes, once, from a process that runs no notifier. A
+    /// NOTIFY that fails is dropped: the poll finds the rows.
+    pub async fn notify_once(pool: &PgPool, queues: &[String]) {
+        if !queues.is_empty() {
+            let payloads: Vec<String> = queues.iter().map(|queue| format!("{queue}@")).collect();
+            notify(pool, &payloads).await;
         }
     }
 
@@ -174,5 +173,18 @@ impl Wake {
                 }
             }
         }
+    }
+}
+
+async fn notify(pool: &PgPool, payloads: &[String]) {
+    let sent = sqlx::query!(
+        r#"SELECT pg_notify($1, payload) AS "sent: ()" FROM UNNEST($2::text[]) AS t(payload)"#,
+        CHANNEL,
+        payloads,
+    )
+    .fetch_all(pool)
+    .await;
+    if let Err(error) = sent {
+        tracing::debug!(%error, "queue.notify.failed");
     }
 }

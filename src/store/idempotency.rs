@@ -63,3 +63,16 @@ pub async fn keep(
     .await?;
     Ok(())
 }
+
+/// Forgets answers older than two days. Returns how many.
+///
+/// # Errors
+/// The database failed.
+pub async fn forget_old(conn: &mut PgConnection) -> Result<u64, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"DELETE FROM iit_idempotency_keys WHERE created_at < now() - INTERVAL '2 days'"#
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected())
+}

@@ -6,12 +6,11 @@
 )]
 
 mod architecture;
-mod postgres;
-mod support;
 mod demo_study;
 mod edc;
+mod postgres;
 
-mod support;
-mod wecom;
 mod skills;
 mod sop;
+mod support;
+mod wecom;

@@ -1,8 +1,17 @@
 //! The command line: one file a command.
 
+pub mod demo;
+pub mod doctor;
 pub mod eval;
 pub mod exit;
+pub mod migrate;
+pub mod output;
+pub mod pending;
+pub mod project;
+pub mod qc;
+pub mod queue;
 pub mod rules;
+pub mod serve;
 pub mod skills;
 
 use std::process::ExitCode;
@@ -10,6 +19,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use exit::CommandResult;
+
+use crate::jobs::QUEUES;
 
 /// 临床研究智能助手 · an agent for investigator-initiated clinical trials.
 #[derive(Debug, Parser)]
@@ -21,12 +32,34 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// 硬规则 · hard rules over plain files, without a database.
-    Rules(rules::Args),
+    /// 示例：私有数据库、示例研究、全套服务 · private Postgres, sample study, web + worker + scheduler.
+    Demo(demo::Args),
+    /// 一个进程运行全部 · web, worker and scheduler in one process.
+    All,
+    /// 只运行 HTTP · the HTTP side only.
+    Web,
+    /// 只处理任务 · jobs only.
+    Worker(serve::WorkerArgs),
+    /// 只做定时与清理 · housekeeping only.
+    Scheduler,
+    /// 更新数据库结构 · bring the database schema up to date.
+    Migrate,
+    /// 项目 · create, update and list projects.
+    Project(project::Args),
     /// 技能 · check and apply skill files.
     Skills(skills::Args),
+    /// 质控 · check a record or a whole project.
+    Qc(qc::Args),
+    /// 任务队列 · depth, dead jobs, retry.
+    Queue(queue::Args),
+    /// 待处理清单 · the ledger of findings.
+    Pending(pending::Args),
+    /// 硬规则 · hard rules over plain files, without a database.
+    Rules(rules::Args),
     /// 评估 · how well the router and the verdicts do on labelled sets.
     Eval(eval::Args),
+    /// 体检 · what was found, and what is missing.
+    Doctor,
 }
 
 /// Parses the command line, runs the command, and prints its failure as one sentence on stderr.
@@ -44,8 +77,19 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> CommandResult {
     match command {
-        Command::Rules(args) => rules::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::All => serve::run(serve::Role::All, QUEUES.to_vec()),
+        Command::Web => serve::run(serve::Role::Web, Vec::new()),
+        Command::Worker(args) => serve::worker(args),
+        Command::Scheduler => serve::run(serve::Role::Scheduler, Vec::new()),
+        Command::Migrate => migrate::run(),
+        Command::Project(args) => project::run(args),
         Command::Skills(args) => skills::run(args),
+        Command::Qc(args) => qc::run(args),
+        Command::Queue(args) => queue::run(args),
+        Command::Pending(args) => pending::run(args),
+        Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Doctor => doctor::run(),
     }
 }

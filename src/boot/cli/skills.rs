@@ -9,10 +9,20 @@ use std::{
 
 use clap::Subcommand;
 
-use super::exit::{CommandResult, Failure, found_something};
+use super::{
+    exit::{CommandResult, Failure, found_something},
+    pending::require_project,
+    project::actor,
+};
 use crate::{
+    adapters::edc::{EdcError, EdcPool},
+    boot::{
+        database::{Database, query_failed},
+        logging, process,
+    },
     engines::{rules::Study, sop::CompiledSkill},
     skills::{Body, Fault, FaultKind, Skill, Work, load_document, text},
+    store::skills as skill_store,
     types::{project::ProjectFile, rule::RuleSpec},
 };
 
@@ -61,17 +71,79 @@ pub fn run(args: Args) -> CommandResult {
     }
 }
 
-/// Reads and checks the files; storing them needs the database, which this command does not have yet.
 fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult {
-    let loaded = Loaded::from(path, skill_type, &Study::default())?;
+    logging::start("warn");
+    process::block_on(async move {
+        let database = Database::open("skills", 2).await?;
+        let applied = async {
+            let mut conn = database.pool.acquire().await.map_err(query_failed)?;
+            let known = require_project(&mut conn, project).await?;
+            drop(conn);
+            let mut file = known.file;
+            file.aliases = known.aliases;
+            apply_to(&database.pool, &file, skill_type, path).await
+        };
+        let applied = applied.await;
+        database.close().await?;
+        for (skill, version) in applied? {
+            println!("技能 {skill}：第 {version} 版 · version {version}");
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Checks the skills against the project's dictionary and stores all of them, or, when one is faulty,
+/// none. Returns each skill's type and version.
+///
+/// # Errors
+/// Exit code 1 with every fault on stderr; 2 for data that can't be read; 3 when the database fails.
+pub async fn apply_to(
+    pool: &sqlx::PgPool,
+    project: &ProjectFile,
+    skill_type: Option<&str>,
+    path: &Path,
+) -> Result<Vec<(String, i32)>, Failure> {
+    let edc_failed = |error: EdcError| {
+        let text = format!(
+            "项目 {} 的数据字典读不了 (its dictionary can't be read): {error}",
+            project.id
+        );
+        if error.is_retryable() {
+            Failure::Outside(text)
+        } else {
+            Failure::Usage(text)
+        }
+    };
+    let source = EdcPool::default().open(&project.edc).map_err(edc_failed)?;
+    let dictionary = source.dictionary().await.map_err(edc_failed)?;
+    let loaded = Loaded::from(path, skill_type, &Study::of(project, Some(&dictionary)))?;
     if loaded.faults > 0 {
         loaded.sum_up();
-        return Ok(found_something());
+        return Err(Failure::Found(format!(
+            "技能有误，没有写入任何技能；按上面的提示修正后重试 (faulty skills, none was stored in `{}`)",
+            project.id
+        )));
     }
-    Err(Failure::Usage(format!(
-        "{} 个技能检查通过，但暂不能写入项目 `{project}` · skills apply cannot store skills yet; use `iit skills check`",
-        loaded.skills.len()
-    )))
+    let stored = async {
+        let mut tx = pool.begin().await?;
+        let mut versions = Vec::new();
+        for (_, skill) in &loaded.skills {
+            let version = skill_store::apply(
+                &mut tx,
+                &project.id,
+                &skill.skill_type,
+                &skill.name,
+                skill.schedule.as_deref(),
+                &skill.config,
+                &actor(),
+            )
+            .await?;
+            versions.push((skill.skill_type.clone(), version));
+        }
+        tx.commit().await?;
+        Ok::<_, sqlx::Error>(versions)
+    };
+    stored.await.map_err(query_failed)
 }
 
 fn check(path: &Path, project: Option<&Path>) -> CommandResult {

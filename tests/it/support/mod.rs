@@ -2,4 +2,3 @@
 
 pub mod fake_wecom;
 pub mod postgres;
-pub mod wecom_app;

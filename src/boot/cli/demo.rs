@@ -1,0 +1,224 @@
+//! `iit demo`: a sample study on the private Postgres, checked as a whole, then open for messages. It
+//! needs no key and no network.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    exit::{CommandResult, Failure},
+    project, qc, skills,
+};
+use crate::{
+    boot::{
+        config::Config,
+        database::Database,
+        logging, postgres, process,
+        wiring::{self, Parts, Wiring, common_parts},
+    },
+    jobs::QUEUES,
+    types::clock::Clock,
+};
+
+/// The sample project's id.
+const PROJECT: &str = "demo";
+
+/// The sample study as shipped, for when the command does not run in the repository.
+const FILES: [(&str, &str); 9] = [
+    ("project.toml", include_str!("../../../demo/project.toml")),
+    (
+        "study/metadata.csv",
+        include_str!("../../../demo/study/metadata.csv"),
+    ),
+    (
+        "study/records.csv",
+        include_str!("../../../demo/study/records.csv"),
+    ),
+    (
+        "study/repeating.csv",
+        include_str!("../../../demo/study/repeating.csv"),
+    ),
+    (
+        "study/project.json",
+        include_str!("../../../demo/study/project.json"),
+    ),
+    (
+        "skills/ae_dates.json",
+        include_str!("../../../demo/skills/ae_dates.json"),
+    ),
+    (
+        "skills/eligibility.json",
+        include_str!("../../../demo/skills/eligibility.json"),
+    ),
+    (
+        "skills/ethics.json",
+        include_str!("../../../demo/skills/ethics.json"),
+    ),
+    (
+        "skills/visit_window.json",
+        include_str!("../../../demo/skills/visit_window.json"),
+    ),
+];
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// 质控一遍、打印结果后退出 · check the sample study, print the summary, exit.
+    #[arg(long)]
+    once: bool,
+    /// 监听端口，优先于 IIT_BIND · port to listen on; beats IIT_BIND.
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: Args) -> CommandResult {
+    logging::start("warn");
+    let mut config = Config::from_env()?;
+    if let Some(port) = args.port {
+        config.bind = SocketAddr::new(config.bind.ip(), port);
+    }
+    process::block_on(async move {
+        let stop = process::stop_on_signals()?;
+        println!("准备数据库… · preparing the database…");
+        let database = Arc::new(Database::open("demo", 20).await?);
+        println!("数据库 database: {}", database.server.describe());
+        let outcome = execute(&args, config, &database, &stop).await;
+        stop.cancel();
+        if let Ok(database) = Arc::try_unwrap(database) {
+            database.close().await?;
+        }
+        outcome
+    })
+}
+
+async fn execute(
+    args: &Args,
+    mut config: Config,
+    database: &Arc<Database>,
+    stop: &CancellationToken,
+) -> CommandResult {
+    let folder = folder()?;
+    let file = project::read(&folder.join("project.toml"))?;
+    if file.id != PROJECT {
+        return Err(Failure::Usage(format!(
+            "{} 的项目编号应为 `{PROJECT}`，现为 `{}` (the sample project must be called demo)",
+            folder.join("project.toml").display(),
+            file.id
+        )));
+    }
+    project::apply(&database.pool, &file).await?;
+    skills::apply_to(&database.pool, &file, None, &folder.join("skills")).await?;
+    println!("示例研究 sample study: {}", folder.display());
+
+    let token = config
+        .api_token
+        .get_or_insert_with(|| SecretString::from(uuid::Uuid::new_v4().simple().to_string()))
+        .clone();
+    let bind = config.bind;
+    let working = CancellationToken::new();
+    let mut parts = Parts::default();
+    let wiring = Wiring::new(
+        config,
+        database.pool.clone(),
+        Clock::system(),
+        Some(PROJECT.to_owned()),
+    )?;
+    common_parts(&mut parts, &wiring, database, &working);
+    let worker = wiring.worker(database.claims_pool("demo").await?);
+    let listener = if args.once {
+        None
+    } else {
+        Some(wiring::bind(bind).await?)
+    };
+    let (this, until) = (worker.clone(), working.clone());
+    parts.add_endless(async move { this.run(&QUEUES, until).await });
+    let mut address = bind;
+    if let Some(listener) = listener {
+        address = listener.local_addr().unwrap_or(bind);
+        let app = wiring.app(wiring.readiness(Some(&worker)));
+        parts.add(wiring::serve(listener, app, working.clone()));
+    }
+
+    let shown = async {
+        let batch = qc::request(&database.pool, PROJECT, None, None).await?;
+        let finished = qc::wait(&database.pool, batch).await?;
+        println!("\n{}", qc::summary(&finished));
+        if finished.batch.failed > 0 {
+            return Err(Failure::Outside(format!(
+                "{} 例未能检查 (records could not be checked)",
+                finished.batch.failed
+            )));
+        }
+        if !args.once {
+            println!("{}", how_to_talk(address, &token));
+            stop.cancelled().await;
+            println!("正在停止… · stopping…");
+        }
+        Ok(())
+    };
+    let outcome = tokio::select! {
+        outcome = shown => outcome,
+        () = stop.cancelled(), if args.once => Err(Failure::Outside("已中断 (interrupted)".to_owned())),
+    };
+    working.cancel();
+    let joined = parts.join(&working).await;
+    outcome?;
+    joined?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how_to_talk(address: SocketAddr, token: &SecretString) -> String {
+    let token = token.expose_secret();
+    format!(
+        r#"
+正在监听 listening on http://{address}
+发一条消息 send a message:
+  curl -s -X POST http://{address}/api/v1/projects/{PROJECT}/messages \
+    -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \
+    -d '{{"user":"demo_crc","text":"质控 ID=01-701-1015"}}'
+看回复 read the reply (message_id 来自上一步 from above):
+  curl -s http://{address}/api/v1/messages/<message_id> -H 'Authorization: Bearer {token}'
+待处理清单 the ledger:
+  iit pending list --project {PROJECT} --status open
+企业微信 WeCom: 设置 .env.example 中的 WECOM_*，把应用的回调地址填为 <公网地址>/wecom/callback
+  (set the WECOM_* variables and point the app's callback there)
+改 demo/study/records.csv 里的一个值再质控一次，结果会跟着变 (change a cell and check again)。
+按 Ctrl-C 停止；数据会保留 · Ctrl-C stops; data is kept."#
+    )
+}
+
+/// The sample study: `./demo` in the repository, else a copy under the data folder, made once.
+fn folder() -> Result<PathBuf, Failure> {
+    let here = Path::new("demo");
+    if here.join("project.toml").is_file() {
+        return Ok(std::path::absolute(here).unwrap_or_else(|_| here.to_owned()));
+    }
+    let copy = postgres::data_dir().join("demo");
+    for (name, content) in FILES {
+        let path = copy.join(name);
+        if path.exists() {
+            continue;
+        }
+        let written = path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&path, content));
+        written.map_err(|error| {
+            Failure::Usage(format!(
+                "示例研究写不到 {}：{error}；设置 IIT_DATA_DIR 到可写的目录 (can't write the sample study)",
+                path.display()
+            ))
+        })?;
+    }
+    Ok(copy)
+}
