@@ -129,23 +129,29 @@ impl Field {
         }
     }
 
-    /// The export column of one checkbox choice: lower-cased, every non-alphanumeric `_`.
-    ///
-    /// Source: REDCap flat export (`-4` → `field____4`, `k>=9` → `field___k__9`).
+    /// The export column of one checkbox choice, see [`checkbox_column`].
     #[must_use]
     pub fn checkbox_column(&self, code: &str) -> String {
-        let suffix: String = code
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() {
-                    c.to_ascii_lowercase()
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        format!("{}___{suffix}", self.name)
+        checkbox_column(&self.name, code)
     }
+}
+
+/// The export column of one choice of checkbox `field`: the code lower-cased, every non-alphanumeric `_`.
+///
+/// Source: REDCap flat export (`-4` → `field____4`, `k>=9` → `field___k__9`).
+#[must_use]
+pub fn checkbox_column(field: &str, code: &str) -> String {
+    let suffix: String = code
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    format!("{field}___{suffix}")
 }
 
 /// One event of a longitudinal project.

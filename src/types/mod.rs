@@ -4,6 +4,7 @@ pub mod clock;
 pub mod dictionary;
 pub mod finding;
 pub mod ids;
+pub mod near_miss;
 pub mod project;
 pub mod record;
 pub mod rule;

@@ -73,6 +73,12 @@ impl Row {
         self.cells.get(at).map(AsRef::as_ref)
     }
 
+    /// The cell at a column's position, see [`Columns::position`].
+    #[must_use]
+    pub fn cell(&self, position: usize) -> Option<&str> {
+        self.cells.get(position).map(AsRef::as_ref)
+    }
+
     /// The columns of this row.
     #[must_use]
     pub fn columns(&self) -> &Arc<Columns> {

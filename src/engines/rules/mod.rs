@@ -7,14 +7,32 @@
 //!
 //! Pure: no I/O, no clock (`today` is an argument).
 
+pub mod branching;
+mod cell;
+mod eval;
+mod expr;
 mod fault;
+mod flat;
+mod frame;
+mod functions;
 mod key;
+mod layout;
+mod message;
+mod moment;
+mod names;
+mod number;
+mod parse;
 mod result;
+mod scope;
 mod set;
 mod study;
+mod typing;
+mod value;
+mod words;
 
 pub use fault::RuleFault;
 pub use key::rule_key;
+pub use parse::operators;
 pub use result::{Outcome, Reason, RuleResult};
 pub use set::RuleSet;
 pub use study::Study;

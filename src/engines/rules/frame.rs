@@ -1,0 +1,476 @@
+//! Where a rule's values are found: in the rows of one record, or in one JSON object.
+
+use std::{cell::OnceCell, collections::HashMap, rc::Rc, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    branching,
+    cell::{self, Cell},
+    flat,
+    layout::Layout,
+    names::{FieldRef, FormFields, RefId, Slot, SlotKind},
+    value::V,
+};
+use crate::types::record::{Columns, Record, Row};
+
+/// What a compiled set knows of fields, shared by all its rules.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) layout: Layout,
+    pub(super) slots: Vec<Slot>,
+    pub(super) refs: Vec<FieldRef>,
+    pub(super) forms: Vec<FormFields>,
+    pub(super) missing_codes: Vec<String>,
+    /// Form of each dictionary field, for branching logic; `None` for the record id.
+    pub(super) form_of: HashMap<String, Option<usize>>,
+    pub(super) checkboxes: flat::Checkboxes,
+}
+
+/// The rows of one record with their cells read so far. Each referenced cell is read once a row.
+pub(super) struct RecordView<'a> {
+    fields: &'a Fields,
+    rows: &'a [Row],
+    /// By row: event number.
+    events: Vec<Option<usize>>,
+    /// By row: form number of the repeating instrument.
+    instruments: Vec<Option<usize>>,
+    /// By event: its base row.
+    base_rows: Vec<Option<usize>>,
+    /// By row and slot.
+    cells: Vec<OnceCell<Cell<'a>>>,
+    /// By row and form.
+    opened: Vec<OnceCell<bool>>,
+    positions: Vec<Positions<'a>>,
+}
+
+/// Column of each slot in one export; rows of an export share it.
+struct Positions<'a> {
+    columns: &'a Arc<Columns>,
+    slots: Vec<Option<usize>>,
+}
+
+/// Which row a reference reads.
+enum Place {
+    Row(usize),
+    NoRow,
+    Ambiguous,
+}
+
+impl<'a> RecordView<'a> {
+    pub(super) fn new(fields: &'a Fields, record: &'a Record) -> Self {
+        let rows = &record.rows;
+        let events: Vec<_> = rows
+            .iter()
+            .map(|row| fields.layout.event(row.event.as_deref()))
+            .collect();
+        let instruments = rows
+            .iter()
+            .map(|row| {
+                let instrument = row.instrument.as_deref()?;
+                // An instrument the dictionary doesn't have must not be taken for a base row.
+                Some(fields.layout.form(instrument).unwrap_or(usize::MAX))
+            })
+            .collect();
+        let mut base_rows = vec![None; fields.layout.event_count()];
+        for (at, row) in rows.iter().enumerate() {
+            let event = events.get(at).copied().flatten();
+            if row.is_base()
+                && let Some(slot @ None) = event.and_then(|event| base_rows.get_mut(event))
+            {
+                *slot = Some(at);
+            }
+        }
+        let mut positions: Vec<Positions<'a>> = Vec::new();
+        for row in rows {
+            if !positions
+                .iter()
+                .any(|p| Arc::ptr_eq(p.columns, row.columns()))
+            {
+                let columns = row.columns();
+                positions.push(Positions {
+                    columns,
+                    slots: fields
+                        .slots
+                        .iter()
+                        .map(|slot| columns.position(&slot.name))
+                        .collect(),
+                });
+            }
+        }
+        let cell_count = rows.len() * fields.slots.len();
+        Self {
+            fields,
+            rows,
+            events,
+            instruments,
+            base_rows,
+            cells: (0..cell_count).map(|_| OnceCell::new()).collect(),
+            opened: (0..rows.len() * fields.forms.len())
+                .map(|_| OnceCell::new())
+                .collect(),
+            positions,
+        }
+    }
+
+    pub(super) fn event(&self, row: usize) -> Option<usize> {
+        self.events.get(row).copied().flatten()
+    }
+
+    pub(super) fn instrument(&self, row: usize) -> Option<usize> {
+        self.instruments.get(row).copied().flatten()
+    }
+
+    pub(super) fn base_row(&self, event: usize) -> Option<usize> {
+        self.base_rows.get(event).copied().flatten()
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn row(&self, row: usize) -> Option<&'a Row> {
+        self.rows.get(row)
+    }
+
+    /// The arms the record has rows in.
+    pub(super) fn arms(&self) -> Vec<u32> {
+        let mut arms: Vec<u32> = self
+            .events
+            .iter()
+            .flatten()
+            .map(|&event| self.fields.layout.arm(event))
+            .collect();
+        arms.sort_unstable();
+        arms.dedup();
+        arms
+    }
+
+    /// On which row a field of `form` is read, seen from `row`.
+    fn locate(&self, form: Option<usize>, event: Option<usize>, row: usize) -> Place {
+        let layout = &self.fields.layout;
+        let base = |event: usize| self.base_row(event).map_or(Place::NoRow, Place::Row);
+        let Some(form) = form else {
+            return match event {
+                Some(event) => base(event),
+                None => Place::Row(row),
+            };
+        };
+        if let Some(event) = event {
+            return base(event);
+        }
+        let Some(here) = self.event(row) else {
+            return Place::NoRow;
+        };
+        let instrument = self.instrument(row);
+        if instrument == Some(form) {
+            return Place::Row(row);
+        }
+        if layout.is_designated(here, form) {
+            return match (layout.is_repeating(here, form), instrument) {
+                (true, _) => Place::Ambiguous,
+                (false, None) => Place::Row(row),
+                (false, Some(_)) => base(here),
+            };
+        }
+        match layout.sole_event(form, layout.arm(here)) {
+            Some(event) if layout.is_repeating(event, form) || layout.event_repeats(event) => {
+                Place::Ambiguous
+            }
+            Some(event) => base(event),
+            None => Place::Ambiguous,
+        }
+    }
+
+    fn cell(&self, id: RefId, row: usize) -> Cell<'a> {
+        let field = &self.fields.refs[id];
+        let slot = &self.fields.slots[field.slot];
+        match self.locate(slot.form, field.event, row) {
+            Place::NoRow => Cell::NotOpened,
+            Place::Ambiguous => Cell::Ambiguous,
+            Place::Row(at) => match self.cells.get(at * self.fields.slots.len() + field.slot) {
+                Some(cell) => cell.get_or_init(|| self.read(at, field.slot)).clone(),
+                None => Cell::NotOpened,
+            },
+        }
+    }
+
+    fn read(&self, at: usize, slot_id: usize) -> Cell<'a> {
+        let Some(row) = self.row(at) else {
+            return Cell::NotOpened;
+        };
+        let slot = &self.fields.slots[slot_id];
+        let missing = &self.fields.missing_codes;
+        match &slot.kind {
+            SlotKind::EventName => match row.event.as_deref() {
+                Some(event) => Cell::Known(V::Str(event.into())),
+                None => Cell::Blank,
+            },
+            SlotKind::Instance => match row.instance {
+                Some(instance) => Cell::Known(V::Num(f64::from(instance))),
+                None => Cell::Blank,
+            },
+            SlotKind::Untyped { path, alias } => {
+                let own = path.join(".");
+                let text = row
+                    .get(&own)
+                    .or_else(|| row.get(&alias.as_ref()?.join(".")));
+                text.map_or(Cell::NotExported, cell::read_untyped)
+            }
+            SlotKind::Cell { ty, codes } => match self.text(row, slot_id) {
+                Some(text) => cell::read(text, *ty, codes, missing),
+                None => Cell::NotExported,
+            },
+            SlotKind::CheckboxChoice { missing } => {
+                if let Some(code) = self.checked(row, missing) {
+                    return Cell::Coded(code);
+                }
+                match self.text(row, slot_id).map(cell::trim) {
+                    None => Cell::NotExported,
+                    Some("1") => Cell::Known(V::Code("1")),
+                    // "0" is also what an unopened form exports.
+                    Some("0") if self.is_opened(at, slot.form) => Cell::Known(V::Code("0")),
+                    Some("0" | "") => Cell::Blank,
+                    Some(other) => Cell::Invalid(other),
+                }
+            }
+            SlotKind::Checkbox { columns, missing } => {
+                if let Some(code) = self.checked(row, missing) {
+                    return Cell::Coded(code);
+                }
+                let mut codes: Vec<&'a str> = Vec::new();
+                let (mut absent, mut unchecked) = (false, false);
+                for (code, column) in columns {
+                    match row.get(column).map(cell::trim) {
+                        Some("1") => codes.push(code),
+                        Some("0") => unchecked = true,
+                        Some("") => {}
+                        Some(other) => return Cell::Invalid(other),
+                        None => absent = true,
+                    }
+                }
+                if absent {
+                    Cell::NotExported
+                } else if codes.is_empty() && !(unchecked && self.is_opened(at, slot.form)) {
+                    Cell::Blank
+                } else {
+                    Cell::Known(V::Codes(Rc::from(codes)))
+                }
+            }
+        }
+    }
+
+    /// The characters a reference reads, trimmed; the checked codes of a checkbox.
+    fn raw(&self, id: RefId, row: usize) -> Option<String> {
+        let field = &self.fields.refs[id];
+        let slot = &self.fields.slots[field.slot];
+        let Place::Row(at) = self.locate(slot.form, field.event, row) else {
+            return None;
+        };
+        let row = self.row(at)?;
+        let text = match &slot.kind {
+            SlotKind::EventName => row.event.clone()?,
+            SlotKind::Instance => row.instance?.to_string(),
+            SlotKind::Untyped { path, alias } => row
+                .get(&path.join("."))
+                .or_else(|| row.get(&alias.as_ref()?.join(".")))?
+                .to_owned(),
+            SlotKind::Cell { .. } | SlotKind::CheckboxChoice { .. } => {
+                self.text(row, field.slot)?.to_owned()
+            }
+            SlotKind::Checkbox { columns, missing } => columns
+                .iter()
+                .chain(missing)
+                .filter(|(_, column)| row.get(column).map(cell::trim) == Some("1"))
+                .map(|(code, _)| code.as_str())
+                .collect::<Vec<_>>()
+                .join(","),
+        };
+        Some(cell::trim(&text).to_owned()).filter(|text| !text.is_empty())
+    }
+
+    fn text(&self, row: &'a Row, slot: usize) -> Option<&'a str> {
+        let positions = self
+            .positions
+            .iter()
+            .find(|p| Arc::ptr_eq(p.columns, row.columns()))?;
+        row.cell(positions.slots.get(slot).copied().flatten()?)
+    }
+
+    /// The first checked missing-data code.
+    fn checked(&self, row: &'a Row, missing: &'a [(String, String)]) -> Option<&'a str> {
+        missing
+            .iter()
+            .find(|(_, column)| row.get(column).map(cell::trim) == Some("1"))
+            .map(|(code, _)| code.as_str())
+    }
+
+    /// Whether anybody ever opened the form on that row: something on it is filled in, or its status is
+    /// more than 0. An unopened form exports blanks, `0` for its checkboxes and `0` for its status.
+    fn is_opened(&self, at: usize, form: Option<usize>) -> bool {
+        let Some(form) = form else { return true };
+        let (Some(row), Some(opened), Some(fields)) = (
+            self.row(at),
+            self.opened.get(at * self.fields.forms.len() + form),
+            self.fields.forms.get(form),
+        ) else {
+            return true;
+        };
+        // The row of a repeating instrument exists because somebody made it.
+        if row.instrument.is_some() {
+            return true;
+        }
+        *opened.get_or_init(|| {
+            let text = |column: &String| row.get(column).map(cell::trim);
+            matches!(text(&fields.complete), Some("1" | "2"))
+                || fields
+                    .columns
+                    .iter()
+                    .any(|column| text(column).is_some_and(|text| !text.is_empty()))
+                || fields
+                    .checkbox_columns
+                    .iter()
+                    .any(|column| text(column) == Some("1"))
+        })
+    }
+}
+
+/// One place to evaluate a rule at.
+#[derive(Clone, Copy)]
+pub(super) enum Frame<'f, 'a> {
+    /// One JSON object, without a dictionary.
+    Json(&'a Fields, &'a Value),
+    /// One row of a record.
+    Row(&'f RecordView<'a>, usize),
+}
+
+impl<'a> Frame<'_, 'a> {
+    pub(super) fn fields(&self) -> &'a Fields {
+        match self {
+            Self::Json(fields, _) => fields,
+            Self::Row(view, _) => view.fields,
+        }
+    }
+
+    /// The cell a reference reads.
+    pub(super) fn cell(&self, id: RefId) -> Cell<'a> {
+        match self {
+            Self::Row(view, row) => view.cell(id, *row),
+            Self::Json(fields, data) => match &fields.slots[fields.refs[id].slot].kind {
+                SlotKind::Untyped { path, alias } => {
+                    let own = json_at(data, path);
+                    let value = own.or_else(|| json_at(data, alias.as_ref()?));
+                    cell::read_json(value)
+                }
+                _ => Cell::NotExported,
+            },
+        }
+    }
+
+    /// The characters a reference reads, trimmed; `None` when blank.
+    pub(super) fn text(&self, id: RefId) -> Option<String> {
+        match self {
+            Self::Row(view, row) => view.raw(id, *row),
+            Self::Json(fields, data) => match &fields.slots[fields.refs[id].slot].kind {
+                SlotKind::Untyped { path, alias } => {
+                    let own = json_at(data, path);
+                    json_text(own.or_else(|| json_at(data, alias.as_ref()?))?)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether the blank a reference reads stands on a form nobody opened, or at an event without a row.
+    pub(super) fn is_unopened(&self, id: RefId) -> bool {
+        let Self::Row(view, row) = self else {
+            return false;
+        };
+        let field = &view.fields.refs[id];
+        let slot = &view.fields.slots[field.slot];
+        match view.locate(slot.form, field.event, *row) {
+            Place::NoRow => true,
+            Place::Ambiguous => false,
+            Place::Row(at) => !view.is_opened(at, slot.form),
+        }
+    }
+
+    /// Whether branching logic hides the field a reference reads. Logic that can't be decided hides nothing.
+    pub(super) fn is_hidden(&self, id: RefId) -> bool {
+        let Self::Row(view, row) = self else {
+            return false;
+        };
+        let field = &view.fields.refs[id];
+        let slot = &view.fields.slots[field.slot];
+        let Some(shown_when) = &slot.shown_when else {
+            return false;
+        };
+        match view.locate(slot.form, field.event, *row) {
+            Place::Row(at) => {
+                branching::decide(shown_when, &RowSource { view, row: at }) == Some(false)
+            }
+            Place::NoRow | Place::Ambiguous => false,
+        }
+    }
+}
+
+fn json_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(cell::trim(text).to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(n) => n.as_f64().map(super::number::show),
+        other => Some(crate::types::text::ellipsis(&other.to_string(), 80)),
+    }
+}
+
+fn json_at<'v>(data: &'v Value, path: &[String]) -> Option<&'v Value> {
+    // A flat export may have the dotted name itself as its key.
+    if path.len() > 1
+        && let Some(value) = data.get(path.join("."))
+    {
+        return Some(value);
+    }
+    path.iter().try_fold(data, |value, key| value.get(key))
+}
+
+/// Branching logic reads the characters as exported.
+struct RowSource<'f, 'a> {
+    view: &'f RecordView<'a>,
+    row: usize,
+}
+
+impl branching::Source for RowSource<'_, '_> {
+    fn lookup(
+        &self,
+        event: Option<&str>,
+        field: &str,
+        code: Option<&str>,
+    ) -> branching::Lookup<'_> {
+        use branching::Lookup;
+        let fields = self.view.fields;
+        let Some(&form) = fields.form_of.get(field) else {
+            return Lookup::Unknown;
+        };
+        let event = match event {
+            None => None,
+            Some(name) => match fields.layout.event(Some(name)) {
+                Some(event) => Some(event),
+                None => return Lookup::Unknown,
+            },
+        };
+        let row = match self.view.locate(form, event, self.row) {
+            Place::Row(row) => row,
+            // REDCap reads an event without data as blank.
+            Place::NoRow => return Lookup::Value(""),
+            Place::Ambiguous => return Lookup::Unknown,
+        };
+        let column = match code {
+            Some(code) => crate::types::dictionary::checkbox_column(field, code),
+            None => field.to_owned(),
+        };
+        match self.view.row(row).and_then(|row| row.get(&column)) {
+            Some(text) => Lookup::Value(text),
+            None => Lookup::Unknown,
+        }
+    }
+}
