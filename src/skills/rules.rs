@@ -117,7 +117,8 @@ fn logic(reader: &mut Reader<'_>, map: &Map<String, Value>, path: &str) -> Optio
     }
 }
 
-/// The first field a rule looks at: what a finding is about when the rule does not say.
+/// The first field a rule looks at: what a finding is about when the rule does not say. Filled in here,
+/// so that a rule keeps its hash when somebody later writes that field down.
 fn first_var(logic: &Value) -> Option<&str> {
     match logic {
         Value::Array(items) => items.iter().find_map(first_var),

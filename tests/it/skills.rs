@@ -175,3 +175,39 @@ fn a_file_that_is_no_text_is_a_fault_of_that_file() {
         text(&output.stderr).contains("latin1.json: 文件无法读取 unreadable: 第 1 行起不是 UTF-8")
     );
 }
+
+#[test]
+fn visits_are_taken_on_trust_until_a_project_file_says_which_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("visit_window.json");
+    std::fs::write(
+        &skill,
+        r#"{ "start_node": "v", "nodes": { "v": {
+            "type": "hard_rule",
+            "rules": [{ "id": "VW-3", "field": "v3_date", "logic": { "function_name": "visit_window", "args": { "visit": "V3" } } }],
+            "on_pass": "end_success", "on_fail": "end_with_violation" } } }"#,
+    )
+    .unwrap();
+    let project = |visit: &str| {
+        let path = folder.path().join(format!("{visit}.toml"));
+        let text = format!(
+            "id = \"p\"\nname = \"p\"\n[edc]\nkind = \"redcap_files\"\ndir = \"data\"\n[[visits]]\nid = \"{visit}\"\n\
+             date_field = \"v3_date\"\nanchor_field = \"enroll_date\"\nday = 28\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let skill = skill.to_str().unwrap();
+
+    let trusted = iit(&["skills", "check", skill]);
+    assert_eq!(trusted.status.code(), Some(0));
+    assert!(text(&trusted.stdout).contains("visits not checked"));
+
+    let known = iit(&["skills", "check", skill, "--project", &project("V3")]);
+    assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
+    assert!(!text(&known.stdout).contains("visits not checked"));
+
+    let unknown = iit(&["skills", "check", skill, "--project", &project("V4")]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("rules[0].logic.args.visit"));
+}

@@ -1,13 +1,14 @@
 //! `iit skills`: check and apply skill files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::Subcommand;
+use serde_json::Value;
 
 use super::{
     exit::{CommandResult, Failure, found_something},
@@ -148,16 +149,23 @@ pub async fn apply_to(
 
 fn check(path: &Path, project: Option<&Path>) -> CommandResult {
     let project = project.map(read_project).transpose()?;
-    let study = project
-        .as_ref()
-        .map_or_else(Study::default, |project| Study::of(project, None));
-    let loaded = Loaded::from(path, None, &study)?;
+    let loaded = Loaded::from(path, None, project.as_ref())?;
     if loaded.faults > 0 {
         loaded.sum_up();
         return Ok(found_something());
     }
     let count = loaded.skills.len();
     println!("{count} 个技能，没有错误 · {count} skills, no fault");
+    if project.is_none()
+        && loaded
+            .skills
+            .iter()
+            .any(|(_, skill)| !visits_of(skill).is_empty())
+    {
+        println!(
+            "访视编号未核对，请加 --project 项目文件 · visits not checked, give --project FILE"
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,7 +180,11 @@ struct Loaded {
 
 impl Loaded {
     /// Reads every skill and writes each fault to stderr as a line of its own.
-    fn from(path: &Path, given_type: Option<&str>, study: &Study<'_>) -> Result<Self, Failure> {
+    fn from(
+        path: &Path,
+        given_type: Option<&str>,
+        project: Option<&ProjectFile>,
+    ) -> Result<Self, Failure> {
         let files = skill_files(path)?;
         if given_type.is_some() && files.len() > 1 {
             return Err(Failure::Usage(format!(
@@ -189,7 +201,7 @@ impl Loaded {
         };
         let mut neighbours = Neighbours::default();
         for file in files {
-            let skill = read_skill(&file, given_type, study).and_then(|skill| {
+            let skill = read_skill(&file, given_type, project).and_then(|skill| {
                 neighbours.admit(&file, &skill)?;
                 Ok(skill)
             });
@@ -227,7 +239,7 @@ impl Loaded {
 fn read_skill(
     file: &Path,
     given_type: Option<&str>,
-    study: &Study<'_>,
+    project: Option<&ProjectFile>,
 ) -> Result<Skill, Vec<Fault>> {
     let bytes = fs::read(file)
         .map_err(|error| vec![Fault::new(FaultKind::Unreadable, "", error.to_string())])?;
@@ -235,7 +247,15 @@ fn read_skill(
     let stem = stem(file);
     let skill = load_document(&document, given_type.unwrap_or(&stem))?;
     if skill.sop().is_some() {
-        CompiledSkill::compile(&skill, study).map_err(|faults| {
+        let assumed = visits_of(&skill);
+        let study = match project {
+            Some(project) => Study::of(project, None),
+            None => Study {
+                visits: &assumed,
+                ..Study::default()
+            },
+        };
+        CompiledSkill::compile(&skill, &study).map_err(|faults| {
             let place = |fault: Fault| {
                 let place = document.place(&fault.path);
                 fault.at(place)
@@ -301,6 +321,47 @@ fn rules_of(skill: &Skill) -> impl Iterator<Item = &RuleSpec> {
             _ => None,
         })
         .flatten()
+}
+
+/// The visits the rules of `skill` name, for a check that knows no project and takes them on trust.
+fn visits_of(skill: &Skill) -> Vec<Visit> {
+    let mut named: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
+    for rule in rules_of(skill) {
+        collect_visits(&rule.logic, &mut named);
+    }
+    let mut visits = Vec::new();
+    for (id, events) in named {
+        // Where one rule names the event and another does not, they mean the same visit.
+        let some_named = events.iter().any(Option::is_some);
+        for event in events.into_iter().filter(|e| e.is_some() || !some_named) {
+            visits.push(Visit {
+                id: id.clone(),
+                date_field: "visit_date".to_owned(),
+                anchor_field: "anchor_date".to_owned(),
+                day: 1,
+                minus: 0,
+                plus: 0,
+                anchor_is_day_one: false,
+                event,
+            });
+        }
+    }
+    visits
+}
+
+fn collect_visits(logic: &Value, named: &mut BTreeMap<String, BTreeSet<Option<String>>>) {
+    match logic {
+        Value::Array(items) => items.iter().for_each(|item| collect_visits(item, named)),
+        Value::Object(map) => {
+            let text = |key: &str| map.get("args")?.get(key)?.as_str().map(ToOwned::to_owned);
+            let function = map.get("function_name").and_then(Value::as_str);
+            if let (Some("visit_window"), Some(visit)) = (function, text("visit")) {
+                named.entry(visit).or_default().insert(text("event"));
+            }
+            map.values().for_each(|item| collect_visits(item, named));
+        }
+        _ => {}
+    }
 }
 
 fn read_project(file: &Path) -> Result<ProjectFile, Failure> {
