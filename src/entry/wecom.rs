@@ -107,6 +107,7 @@ async fn receive<I: ReceiveInbound>(
         Ok(inbound) => inbound,
         Err(error) => return refused(error),
     };
+    let key = inbound.dedupe_key().to_owned();
     if inbound.agent != gate.agent_id() {
         tracing::warn!(
             wecom.agent = inbound.agent,
@@ -121,16 +122,28 @@ async fn receive<I: ReceiveInbound>(
     )
     .await
     {
-        Ok(Ok(Received::New | Received::Duplicate)) => StatusCode::OK.into_response(),
+        Ok(Ok(Received::New)) => StatusCode::OK.into_response(),
+        Ok(Ok(Received::Duplicate)) => {
+            tracing::info!(
+                wecom.key = key,
+                "WeCom message {key} delivered again; already known"
+            );
+            StatusCode::OK.into_response()
+        }
         Ok(Err(error)) => {
+            let error = format!("{error:#}");
             tracing::error!(
-                error = format!("{error:#}"),
-                "inbound WeCom message not stored; WeCom will send it again"
+                wecom.key = key,
+                error,
+                "WeCom message {key} not stored; WeCom will send it again"
             );
             not_stored()
         }
         Err(_) => {
-            tracing::error!("inbound WeCom message not stored in time; WeCom will send it again");
+            tracing::error!(
+                wecom.key = key,
+                "WeCom message {key} not stored in time; WeCom will send it again"
+            );
             not_stored()
         }
     }

@@ -55,6 +55,51 @@ impl TokenFetcher for Fetcher {
     }
 }
 
+/// A store that counts claims and tells when one was turned away.
+#[derive(Clone)]
+struct Watched {
+    store: MemoryTokenStore,
+    claims: Arc<AtomicU32>,
+    turned_away: Arc<Notify>,
+}
+
+impl Watched {
+    fn empty() -> Self {
+        Self {
+            store: MemoryTokenStore::new(clock()),
+            claims: Arc::default(),
+            turned_away: Arc::default(),
+        }
+    }
+}
+
+impl TokenStore for Watched {
+    async fn load(&self) -> anyhow::Result<Option<Token>> {
+        self.store.load().await
+    }
+
+    async fn claim_refresh(&self, seen: Option<&str>, lease: Duration) -> anyhow::Result<Claim> {
+        self.claims.fetch_add(1, Ordering::SeqCst);
+        let claim = self.store.claim_refresh(seen, lease).await?;
+        if claim == Claim::SomeoneElse {
+            self.turned_away.notify_one();
+        }
+        Ok(claim)
+    }
+
+    async fn store(&self, lease: Uuid, token: &Token) -> anyhow::Result<bool> {
+        self.store.store(lease, token).await
+    }
+
+    async fn release(&self, lease: Uuid) -> anyhow::Result<()> {
+        self.store.release(lease).await
+    }
+
+    async fn invalidate(&self, if_equals: &str) -> anyhow::Result<bool> {
+        self.store.invalidate(if_equals).await
+    }
+}
+
 fn source(store: &MemoryTokenStore, fetcher: &Fetcher) -> TokenSource<MemoryTokenStore, Fetcher> {
     TokenSource::new(store.clone(), fetcher.clone())
 }
@@ -150,23 +195,47 @@ async fn while_one_process_refreshes_another_goes_on_with_the_old_token() {
 }
 
 #[tokio::test]
-async fn with_no_usable_token_other_processes_wait_for_the_one_refresh() {
+async fn with_no_usable_token_another_process_waits_for_the_one_refresh() {
     let gate = Arc::new(Gate::default());
     let slow = Fetcher {
         gate: Some(gate.clone()),
         ..Fetcher::default()
     };
-    let store = MemoryTokenStore::new(clock());
-    let first = source(&store, &slow);
+    let watched = Watched::empty();
+    let first = TokenSource::new(watched.clone(), slow);
     let refreshing = tokio::spawn(async move { first.get().await });
     gate.reached.notified().await;
     let other = Fetcher::default();
-    let second = source(&store, &other);
+    let second = TokenSource::new(watched.clone(), other.clone());
     let waiting = tokio::spawn(async move { second.get().await });
+    watched.turned_away.notified().await;
     gate.open.notify_one();
     refreshing.await.unwrap().unwrap();
     assert_eq!(value(&waiting.await.unwrap().unwrap()), "new-1");
     assert_eq!(other.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn senders_of_one_process_queue_instead_of_each_asking_the_store() {
+    let gate = Arc::new(Gate::default());
+    let fetcher = Fetcher {
+        gate: Some(gate.clone()),
+        ..Fetcher::default()
+    };
+    let watched = Watched::empty();
+    let source = TokenSource::new(watched.clone(), fetcher.clone());
+    let senders = futures::future::join_all((0..8).map(|_| source.get()));
+    let (tokens, ()) = tokio::join!(senders, async {
+        gate.reached.notified().await;
+        gate.open.notify_one();
+    });
+    assert!(
+        tokens
+            .iter()
+            .all(|token| value(token.as_ref().unwrap()) == "new-1")
+    );
+    assert_eq!(fetcher.calls.load(Ordering::SeqCst), 1);
+    assert_eq!(watched.claims.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

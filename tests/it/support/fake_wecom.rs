@@ -44,7 +44,7 @@ pub enum Fault {
     Drop,
     /// A proxy's page; nothing is delivered.
     Html(u16),
-    /// An endless answer after delivering.
+    /// Delivers, then says ok in 10 MB.
     Flood,
     /// Signals `reached`, waits for `open`, then goes on as usual.
     Hold(Hold),
@@ -113,6 +113,7 @@ impl FakeWecom {
         let app = Router::new()
             .route("/cgi-bin/gettoken", get(get_token))
             .route("/cgi-bin/message/send", post(send))
+            .route("/elsewhere", get(elsewhere).post(elsewhere))
             .with_state(shared.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -256,6 +257,19 @@ fn html(status: u16) -> Response {
         .into_response()
 }
 
+/// Everything a caller could want to read, and far too much of it.
+fn flood() -> Response {
+    let padding = "x".repeat(10 * 1024 * 1024);
+    json_answer(
+        &json!({ "errcode": 0, "errmsg": padding, "access_token": "flooded", "expires_in": 7200 }),
+    )
+}
+
+/// Where [`Fault::Html`] with a 3xx points: a follower would believe its message was sent.
+async fn elsewhere() -> Response {
+    json_answer(&json!({ "errcode": 0, "errmsg": "ok", "msgid": "elsewhere" }))
+}
+
 fn json_answer(value: &Value) -> Response {
     (
         [(header::CONTENT_TYPE, "application/json; charset=UTF-8")],
@@ -273,7 +287,7 @@ async fn get_token(
         Some(Fault::Answer(value)) => return json_answer(&value),
         Some(Fault::Drop | Fault::DropAfterDelivery) => hang_up(),
         Some(Fault::Html(status)) => return html(status),
-        Some(Fault::Flood) => return "x".repeat(10 * 1024 * 1024).into_response(),
+        Some(Fault::Flood) => return flood(),
         Some(Fault::Hold(hold)) => {
             hold.reached.notify_one();
             hold.open.notified().await;
@@ -325,7 +339,7 @@ async fn send(
     };
     match fault {
         Some(Fault::DropAfterDelivery) => hang_up(),
-        Some(Fault::Flood) => "x".repeat(10 * 1024 * 1024).into_response(),
+        Some(Fault::Flood) => flood(),
         Some(Fault::Answer(extra)) => {
             for (name, value) in extra.as_object().unwrap() {
                 reply[name] = value.clone();
