@@ -7,4 +7,6 @@
 
 mod architecture;
 mod postgres;
+mod postgres_choice;
 mod support;
+mod test_databases;
