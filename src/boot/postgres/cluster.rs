@@ -8,11 +8,6 @@
 //!   data/                     the server user's, 0700
 //!   run/                      the socket; the server user's, 0700
 //! ```
-//!
-//! **Who may connect.** No TCP. The socket lies in a 0700 folder and is 0700 itself, and `peer` with
-//! a map lets in exactly the user who runs `iit`: the kernel vouches for it, so there is no password
-//! to keep, print or lose. As root, the server's own user is *not* on the map, so another daemon of
-//! a shared account such as `nobody` gets no connection.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -23,6 +18,7 @@ use super::account::{Account, last_lines, run};
 use super::binaries::Installation;
 use super::error::PostgresError;
 use super::pidfile::{self, Server};
+use super::settings;
 use super::{Durability, Options};
 
 /// How long a start may take; recovery after a crash of a large cluster is the long case.
@@ -52,8 +48,8 @@ pub(super) struct Cluster {
     pub socket: PathBuf,
     pub account: Account,
     pub installation: Installation,
-    durability: Durability,
-    max_connections: u32,
+    pub durability: Durability,
+    pub max_connections: u32,
 }
 
 impl Cluster {
@@ -130,7 +126,7 @@ impl Cluster {
             }
         }
         self.initialise()?;
-        self.write_configuration()?;
+        settings::write(self)?;
         let mut start = self.account.command(&self.installation.program("pg_ctl"));
         start
             .args(["start", "--silent", "--wait"])
@@ -142,7 +138,7 @@ impl Cluster {
             .arg("-o")
             .arg(format!(
                 "-c config_file={}",
-                shell_quoted(&self.home.join("postgresql.conf"))
+                settings::shell_quoted(&self.home.join("postgresql.conf"))
             ));
         // pg_ctl starts the server in a session of its own: the terminal's Ctrl-C does not reach it.
         run("starting Postgres", &mut start).map_err(|error| match error {
@@ -259,60 +255,6 @@ impl Cluster {
         }
     }
 
-    fn write_configuration(&self) -> Result<(), PostgresError> {
-        let sync = match self.durability {
-            Durability::Full => "on",
-            Durability::TestOnly => "off",
-        };
-        // Error details quote the values of a row, which may be a patient's: `terse` leaves them out.
-        let settings = format!(
-            "# Written by iit at every start. Change a setting with ALTER SYSTEM, which is kept.\n\
-             listen_addresses = ''\n\
-             port = 5432\n\
-             unix_socket_directories = {socket}\n\
-             unix_socket_permissions = 0700\n\
-             hba_file = {hba}\n\
-             ident_file = {ident}\n\
-             max_connections = {max}\n\
-             timezone = 'UTC'\n\
-             log_timezone = 'UTC'\n\
-             lc_messages = 'C'\n\
-             fsync = {sync}\n\
-             full_page_writes = {sync}\n\
-             synchronous_commit = on\n\
-             log_error_verbosity = terse\n\
-             logging_collector = on\n\
-             log_directory = 'log'\n\
-             log_filename = 'postgresql-%a.log'\n\
-             log_rotation_age = 1d\n\
-             log_rotation_size = 0\n\
-             log_truncate_on_rotation = on\n",
-            socket = setting_quoted(&self.socket),
-            hba = setting_quoted(&self.home.join("pg_hba.conf")),
-            ident = setting_quoted(&self.home.join("pg_ident.conf")),
-            max = self.max_connections,
-        );
-        let client = if self.account.dropped {
-            "root"
-        } else {
-            &self.account.name
-        };
-        for (name, text) in [
-            ("postgresql.conf", settings),
-            ("pg_hba.conf", format!("local all {NAME} peer map=iit\n")),
-            (
-                "pg_ident.conf",
-                format!("iit \"{}\" {NAME}\n", client.replace('"', "\"\"")),
-            ),
-        ] {
-            let path = self.home.join(name);
-            fs::write(&path, text)
-                .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o644)))
-                .map_err(|e| PostgresError::folder("can't write", &path, e))?;
-        }
-        Ok(())
-    }
-
     /// The server itself refuses to start while the pid in its file lives, whatever that process
     /// is, or while backends of the old server are left. They go by themselves; then the file may.
     fn remove_stale_pid_file(&self) -> Result<(), PostgresError> {
@@ -409,16 +351,6 @@ fn ensure_dir(dir: &Path, mode: u32) -> Result<(), PostgresError> {
     Ok(())
 }
 
-/// A value of postgresql.conf.
-fn setting_quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', "''"))
-}
-
-/// A word for the shell that pg_ctl hands its options to.
-fn shell_quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,11 +370,5 @@ mod tests {
         assert!(dir.as_os_str().len() < 40, "{dir:?}");
         assert_eq!(dir, socket_dir(&long, &account));
         assert_ne!(dir, socket_dir(&long.join("y"), &account));
-    }
-
-    #[test]
-    fn quotes_in_a_path_stay_quotes() {
-        assert_eq!(setting_quoted(Path::new("/a'b")), "'/a''b'");
-        assert_eq!(shell_quoted(Path::new("/a'b")), "'/a'\\''b'");
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod handle;
 mod lock;
 mod pidfile;
+mod settings;
 mod tree;
 
 use std::ffi::OsString;

@@ -114,7 +114,7 @@ impl Drop for TestDb {
 pub struct TestCluster {
     // Before the folder: the server stops, then what it wrote is removed.
     handle: Handle,
-    _folder: TestFolder,
+    folder: TestFolder,
     template: OnceCell<String>,
 }
 
@@ -125,7 +125,7 @@ impl TestCluster {
         let handle = postgres::ensure(&folder.options()).await.unwrap();
         Self {
             handle,
-            _folder: folder,
+            folder,
             template: OnceCell::new(),
         }
     }
@@ -145,6 +145,11 @@ impl TestCluster {
     /// Starts it after [`TestCluster::take_down`].
     pub async fn bring_back(&self) {
         assert!(self.handle.restart_if_down().await.unwrap());
+    }
+
+    /// Where it lives: what to name as `IIT_DATA_DIR` for a process that should share it.
+    pub fn folder(&self) -> &TestFolder {
+        &self.folder
     }
 
     /// The URL of one of its databases.
@@ -237,7 +242,12 @@ impl TestFolder {
 
     /// The process id of the server that runs in here, by its pid file.
     pub fn server_pid(&self) -> Option<i32> {
-        let clusters = std::fs::read_dir(&self.path).ok()?;
+        Self::server_pid_in(&self.path)
+    }
+
+    /// The same for a folder that another process made.
+    pub fn server_pid_in(folder: &Path) -> Option<i32> {
+        let clusters = std::fs::read_dir(folder).ok()?;
         clusters
             .flatten()
             .find_map(|c| std::fs::read_to_string(c.path().join("data/postmaster.pid")).ok())
@@ -260,6 +270,7 @@ impl Drop for TestFolder {
 /// Waits for the pipe to close, then crashes the servers under `$1` and removes it. Twice, since a
 /// start may have been under way.
 const KEEPER: &str = r#"
+PATH="$PATH:/usr/bin:/bin"
 read -r _
 sweep() {
     for pid in "$1"/pg*/data/postmaster.pid; do
