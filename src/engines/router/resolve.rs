@@ -84,7 +84,7 @@ pub(super) fn finish(
             let stands_in = conversation
                 .memory
                 .resolved()
-                .filter(|_| !subject.plural && !DESCRIBED.is_match(text));
+                .filter(|_| !subject.plural && !DESCRIBED.is_match(text) && !names_something(text));
             let Some(id) = stands_in else {
                 return ask_patient(draft, message, conversation, None, &[]);
             };
@@ -101,6 +101,12 @@ pub(super) fn finish(
         clarification: None,
         text: message.written(draft.start, draft.end).trim().to_owned(),
     }
+}
+
+/// Whether digits stand in the text that are no visit: perhaps an id nobody could read, so the memory's
+/// patient must not be checked in its place.
+fn names_something(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit()) && entities::visit(text).is_none()
 }
 
 /// An id as ids are given: upper-case, half-width.
