@@ -17,3 +17,5 @@ mod wecom;
 mod postgres_choice;
 mod support;
 mod test_databases;
+
+mod router;

@@ -16,12 +16,17 @@ pub(super) enum Answer {
     /// A number no choice has.
     NoSuchChoice,
     /// Not an answer: a message of its own.
-    NotAnAnswer,
+    MessageOfItsOwn,
 }
 
 patterns! {
-    ORDINAL = r"^(?:我)?(?:要|选择?|就|是|用)?\s*(?:the\s+)?(?:第|选项|option\s*|no\.?\s*|#)?\s*(\d{1,2}|[一二两三四五六七八九十①②③④⑤⑥⑦⑧⑨]|first|second|third)\s*(?:个|项|号|条|位|种)?(?:选项)?(?:吧|了|的)?$";
-    YES = r"^(?:是|是的|对|对的|对对|嗯|嗯嗯|没错|是他|是她|是这个|就是他|就是她|就是这个|就他|就她|好|好的|可以|确认|确定|要|行|yes|y|yep|yeah|ok|sure|right|correct)(?:啊|呀|哦|吧|了)?$";
+    ORDINAL = r"(?x)
+        ^(?:我)?(?:要|选择?|就|是|用)?\s*(?:the\s+)?(?:第|选项|option\s*|no\.?\s*|\#)?\s*(\d{1,2}
+        |[一二两三四五六七八九十①②③④⑤⑥⑦⑧⑨]|first|second|third)\s*(?:个|项|号|条|位
+        |种)?(?:选项)?(?:吧|了|的)?$";
+    YES = r"(?x)
+        ^(?:是|是的|对|对的|对对|嗯|嗯嗯|没错|是他|是她|是这个|就是他|就是她|就是这个|就他|就她|好
+        |好的|可以|确认|确定|要|行|yes|y|yep|yeah|ok|sure|right|correct)(?:啊|呀|哦|吧|了)?$";
     NO = r"^(?:不|不是|不对|否|不是他|不是她|不是的|不是这个|别的|其他|其它|另一个|换一个|不要|取消|算了|不用|no|n|nope|other|cancel)(?:啊|呀|哦|吧|了|的)?$";
 }
 
@@ -31,7 +36,7 @@ pub(super) fn read(message: &Message, pending: &Clarification) -> Answer {
         c.is_ascii_punctuation() || "。，、！？；：“”「」（） ".contains(c)
     });
     if text.is_empty() {
-        return Answer::NotAnAnswer;
+        return Answer::MessageOfItsOwn;
     }
     let label = |choice: &&super::Choice| bare_label(&choice.label) == bare_label(text);
     if let Some(choice) = pending.choices.iter().find(label) {
@@ -66,14 +71,14 @@ pub(super) fn read(message: &Message, pending: &Clarification) -> Answer {
                 .choices
                 .iter()
                 .find(|c| c.label == texts::OTHER_PATIENT || c.label == texts::CANCEL)
-                .map_or(Answer::NotAnAnswer, chosen);
+                .map_or(Answer::MessageOfItsOwn, chosen);
         }
     }
     pending
         .resume
         .as_ref()
         .and_then(|resume| named(message, resume))
-        .map_or(Answer::NotAnAnswer, Answer::Means)
+        .map_or(Answer::MessageOfItsOwn, Answer::Means)
 }
 
 fn chosen(choice: &super::Choice) -> Answer {
@@ -240,7 +245,7 @@ mod tests {
         assert_eq!(answer("7"), Answer::NoSuchChoice);
         for text in ["质控P009", "今天天气怎么样", "P003的年龄是多少", "", "？？"]
         {
-            assert_eq!(answer(text), Answer::NotAnAnswer, "{text}");
+            assert_eq!(answer(text), Answer::MessageOfItsOwn, "{text}");
         }
     }
 }

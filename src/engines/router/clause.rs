@@ -1,6 +1,6 @@
 //! A message cut into clauses: at punctuation, and before the words that start another request.
 
-use super::{cues, message::patterns};
+use super::{command, message::patterns};
 
 /// A clause of the folded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,11 @@ pub(super) struct Clause {
 
 patterns! {
     /// A border: punctuation (first group) or a word that opens the next clause (second group).
-    BORDER = r"([,。;!?\r\n…]+|\.(?:\s+|$))|(然后|接着|随后|紧接着|另外|顺便|此外|最后|同时|(?:并且?|还要|以及|再)(?:对|给|把|将|帮|请|让|看|查|质控|检查|核|校验|跑|过一遍|做|生成|出|发|告诉|总结|汇总|录入|修改|更新|删除|列|统计|导出|重新)|(?:和|及)(?:对|把|生成|出一份|质控[a-z\d])|(?-u:\b)(?:and )?then |(?-u:\b)and also )";
+    BORDER = r"(?x)
+        ([,。;!?\r\n…]+|\.(?:\s+|$))|(然后|接着|随后|紧接着|另外|顺便|此外|最后|同时|(?:并且?|还要
+        |以及|再)(?:对|给|把|将|帮|请|让|看|查|质控|检查|核|校验|跑|过一遍|做|生成|出|发|告诉|总结
+        |汇总|录入|修改|更新|删除|列|统计|导出|重新)|(?:和|及)(?:对|把|生成|出一份|质控[a-z\d])
+        |(?-u:\b)(?:and\ )?then\ |(?-u:\b)and\ also\ )";
     /// Where the opening word is part of something else: 合并给药, 不再做, 再次.
     NO_BORDER = r"(?:合|不|别|要|先|一|想|能|可以|后)$";
 }
@@ -40,7 +44,7 @@ pub(super) fn clauses(plain: &str) -> Vec<Clause> {
             start = mark.end();
         } else if let Some(word) = border.get(2) {
             let before = plain.get(start..word.start()).unwrap_or_default();
-            if NO_BORDER.is_match(before) || cues::leaves_negation_open(before) {
+            if NO_BORDER.is_match(before) || command::leaves_negation_open(before) {
                 continue;
             }
             push(start, word.start(), false);

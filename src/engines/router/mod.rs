@@ -10,12 +10,16 @@
 
 mod answer;
 mod clause;
+mod command;
 mod cues;
 mod entities;
+mod fold;
+mod follow_up;
 mod ids;
 mod intent;
 pub mod keyword;
 mod message;
+mod parts;
 mod reference;
 mod resolve;
 pub mod texts;

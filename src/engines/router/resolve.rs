@@ -43,7 +43,13 @@ patterns! {
     /// A change that needs no patient.
     WRITE_AT_LARGE = r"所有|全部|质疑|疑问|query|queries|全都|批量|all|pending|规则|配置|受试者.{0,4}$|患者.{0,4}$";
     /// A question about one patient that names none: 年龄多大, 怎么样了.
-    NEEDS_PATIENT = r"^(?:那|请问|查一下|查下|查|看一下|看下|看看|看|告诉我|帮我|麻烦|现在|最近一?次?|的|她|他|\s)*(?:(?:年龄|性别|身高|体重|bmi|血压|体温|心率|ecog(?:评分)?|血红蛋白|白细胞|血小板|肌酐|知情同意?(?:日期|时间)?|入组(?:日期|时间)|出生(?:日期|年月)|诊断|病史|既往史|合并用药|入排(?:状态|情况|结果)|访视情况|随访情况)(?:的|值|结果|是)*(?:呢|多少|多大|多高|多重|怎么样了?|如何|什么|正常吗|正常不|几分|\?|\s)*|(?:怎么样了?|如何了|(?:他的)?情况(?:怎么样|如何)|什么情况|啥情况|(?:入组|出组|脱落|签知情|随访)了?(?:吗|没有?|没有呢)))$";
+    NEEDS_PATIENT = r"(?x)
+        ^(?:那|请问|查一下|查下|查|看一下|看下|看看|看|告诉我|帮我|麻烦|现在|最近一?次?|的|她|他
+        |\s)*(?:(?:年龄|性别|身高|体重|bmi|血压|体温|心率|ecog(?:评分)?|血红蛋白|白细胞|血小板|肌酐
+        |知情同意?(?:日期|时间)?|入组(?:日期|时间)|出生(?:日期|年月)|诊断|病史|既往史|合并用药
+        |入排(?:状态|情况|结果)|访视情况|随访情况)(?:的|值|结果|是)*(?:呢|多少|多大|多高|多重
+        |怎么样了?|如何|什么|正常吗|正常不|几分|\?|\s)*|(?:怎么样了?|如何了|(?:他的)?情况(?:怎么样
+        |如何)|什么情况|啥情况|(?:入组|出组|脱落|签知情|随访)了?(?:吗|没有?|没有呢)))$";
     ASCII_CLAUSE_END = r"[a-z0-9]$";
 }
 
@@ -84,7 +90,7 @@ pub(super) fn finish(
             let stands_in = conversation
                 .memory
                 .resolved()
-                .filter(|_| !subject.plural && !DESCRIBED.is_match(text));
+                .filter(|_| !subject.plural && !DESCRIBED.is_match(text) && !names_something(text));
             let Some(id) = stands_in else {
                 return ask_patient(draft, message, conversation, None, &[]);
             };
@@ -101,6 +107,12 @@ pub(super) fn finish(
         clarification: None,
         text: message.written(draft.start, draft.end).trim().to_owned(),
     }
+}
+
+/// Whether digits stand in the text that are no visit: perhaps an id nobody could read, so the memory's
+/// patient must not be checked in its place.
+fn names_something(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit()) && entities::visit(text).is_none()
 }
 
 /// An id as ids are given: upper-case, half-width.

@@ -159,7 +159,10 @@ impl Score {
         let mut figures = Table::new();
         figures.load_style(UTF8_BORDERS_ONLY);
         let mut figure = |name: &str, (right, of): (usize, usize)| {
-            let percent = format!("{:.1} %", 100.0 * ratio(right, of));
+            let percent = match of {
+                0 => "—".to_owned(),
+                _ => format!("{:.1} %", 100.0 * ratio(right, of)),
+            };
             figures.add_row([name.to_owned(), percent, format!("{right}/{of}")]);
         };
         figure("意图准确率 intent accuracy", (self.right, self.labelled));
