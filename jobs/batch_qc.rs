@@ -253,7 +253,7 @@ async fn do_page(
         .collect();
     let sites: Vec<Option<String>> = extract.records.iter().map(|r| study.site_of(r)).collect();
     let today = study.today;
-    let input = (compiled.clone(), extract.records.clone());
+    let input = (compiled, extract.records.clone());
     let checked = tokio::task::spawn_blocking(move || {
         let (compiled, records) = input;
         check_all(&compiled, &records, &sites, today)
@@ -269,7 +269,6 @@ async fn do_page(
             records: extract.records.len(),
             gone: &gone,
             stored: &stored,
-            compiled: &compiled,
             data_version: &extract.fingerprint,
             started_at,
         },
@@ -343,7 +342,6 @@ struct Page<'a> {
     records: usize,
     gone: &'a [String],
     stored: &'a [StoredSkill],
-    compiled: &'a [Result<Arc<CompiledSkill>, String>],
     data_version: &'a str,
     started_at: DateTime<Utc>,
 }
@@ -427,21 +425,12 @@ fn run_steps<'a>(one: &'a Checked, page: &Page<'a>) -> Result<RunSteps<'a>, JobE
         .stored
         .get(one.skill)
         .ok_or_else(|| JobError::dead(anyhow!("a run without its skill")))?;
-    let node_keys = match page.compiled.get(one.skill) {
-        Some(Ok(compiled)) => one
-            .outcomes
-            .iter()
-            .map(|outcome| compiled.node_key(&outcome.node))
-            .collect(),
-        _ => Vec::new(),
-    };
     Ok(RunSteps {
         run: one.run,
         skill_type: &skill.skill_type,
         record: &one.record,
         first: 0,
         outcomes: &one.outcomes,
-        node_keys,
         clean: matches!(&one.state, RunState::Ended { standing, .. } if standing == "clean"),
     })
 }

@@ -56,14 +56,17 @@ pub struct Jobs {
 
 struct Kind {
     timeout: Duration,
-    run: fn(Shared, ClaimedJob) -> BoxFuture<'static, Result<Settled, JobError>>,
-    bury: for<'a> fn(
-        &'a Services,
-        &'a ClaimedJob,
-        &'a mut Settlement,
-        &'a str,
-    ) -> BoxFuture<'a, Result<(), JobError>>,
+    run: Run,
+    bury: Bury,
 }
+
+type Run = fn(Shared, ClaimedJob) -> BoxFuture<'static, Result<Settled, JobError>>;
+type Bury = for<'a> fn(
+    &'a Services,
+    &'a ClaimedJob,
+    &'a mut Settlement,
+    &'a str,
+) -> BoxFuture<'a, Result<(), JobError>>;
 
 impl Jobs {
     /// The only place that names every job.

@@ -324,20 +324,13 @@ impl SopStep {
             return Ok(false);
         }
         let clean = matches!(&state, RunState::Ended { standing, .. } if standing == "clean");
-        let did_its_work = done.data_version.is_some();
         let outcomes = [done.outcome];
-        let node_keys = outcomes
-            .iter()
-            .filter(|_| did_its_work)
-            .map(|outcome| at_hand.skill.node_key(&outcome.node))
-            .collect();
         let step = RunSteps {
             run: run.id,
             skill_type: &run.skill_type,
             record: &run.record,
             first: self.step,
             outcomes: &outcomes,
-            node_keys,
             clean,
         };
         steps::write(settlement.conn(), &run.project, &[step], lease, started_at).await?;

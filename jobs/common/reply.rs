@@ -4,6 +4,7 @@
 use super::{answer::qc_answer, services::Services};
 use crate::{
     adapters::wecom::split::{MAX_TEXT_BYTES, split_text},
+    engines::router::texts,
     jobs::deliver::Deliver,
     queue::{JobError, NewJob, Settlement},
     store::{
@@ -16,9 +17,6 @@ use crate::{
     },
     types::ids::{BatchId, MessageId, OutboxId},
 };
-
-/// Said under every reply that was understood without a language model.
-pub const DEGRADED_NOTE: &str = "（未启用大模型：按关键词理解）";
 
 /// Ends a batch that is complete: the part of the reply that waited for it is written.
 ///
@@ -92,7 +90,7 @@ pub async fn reply(
     let mut text = text.to_owned();
     if message.degraded {
         text.push('\n');
-        text.push_str(DEGRADED_NOTE);
+        text.push_str(texts::degraded_note());
     }
     send(
         services,

@@ -33,9 +33,6 @@ pub struct RunSteps<'a> {
     pub first: i32,
     /// What they came to, in order.
     pub outcomes: &'a [NodeOutcome],
-    /// The ledger keys of their nodes, in the same order: a node that did its work this time takes back
-    /// that it could not do it before.
-    pub node_keys: Vec<String>,
     /// The run ended, and clean.
     pub clean: bool,
 }
@@ -128,11 +125,6 @@ pub async fn write(
                 scope: Scope::Rule(rule.clone()),
             }));
         }
-        decided.extend(run.node_keys.iter().map(|key| Decided {
-            run: run.run,
-            record: run.record.to_owned(),
-            scope: Scope::Rule(key.clone()),
-        }));
         if run.clean {
             decided.push(Decided {
                 run: run.run,

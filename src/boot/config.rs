@@ -45,7 +45,7 @@ impl Config {
                 .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
             public_url: get("IIT_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned()),
             api_token: get("IIT_API_TOKEN").map(SecretString::from),
-            wecom: WecomConfig::from_lookup(&get).map_err(|e| Failure::Usage(e.to_string()))?,
+            wecom: WecomConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
             worker: WorkerSettings {
                 concurrency: number(&get, "IIT_WORKER_CONCURRENCY", 1, 256)?
                     .unwrap_or(defaults.concurrency),

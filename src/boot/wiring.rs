@@ -131,7 +131,6 @@ impl Wiring {
     }
 
     /// The HTTP side.
-    #[must_use]
     pub fn app(&self, readiness: Readiness) -> axum::Router {
         let state = AppState {
             pool: self.pool.clone(),

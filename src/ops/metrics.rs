@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use sqlx::PgPool;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::queue::depth;
+use crate::{jobs::QUEUES, queue::depth};
 
 /// How old depth gauges may be.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -79,7 +79,13 @@ impl Metrics {
             return Ok(());
         }
         let depths = depth::depth(&mut *pool.acquire().await?).await?;
-        // What has emptied since is shown as zero, not as its last value.
+        // Every queue is shown, and what has emptied since is zero, not its last value.
+        shown.queues.extend(QUEUES.map(str::to_owned));
+        for queue in QUEUES {
+            shown
+                .labels
+                .insert((queue.to_owned(), "available".to_owned()));
+        }
         for (queue, state) in &shown.labels {
             metrics::gauge!("iit_jobs", "queue" => queue.clone(), "state" => state.clone())
                 .set(0.0);

@@ -54,11 +54,14 @@ impl Backend for ClaimedJobs {
             .map(|slot| slot.map(|slot| Ok(TaskBuilder::new(slot).build())))
     }
 
+    /// The claimer has ended and nothing is in flight. apalis waits for a stop even then, so it is asked
+    /// to; an error means that it is stopping already.
     fn poll_close(
         &mut self,
         _cx: &mut Context<'_>,
-        _worker: &WorkerContext,
+        worker: &WorkerContext,
     ) -> Poll<Result<(), Self::Error>> {
+        let _ = worker.stop();
         Poll::Ready(Ok(()))
     }
 }

@@ -336,10 +336,8 @@ impl Worker {
             outcome
         });
         held.abort_with(attempt.abort_handle());
-        let outcome = match attempt.await {
-            Ok(outcome) => outcome,
-            Err(_aborted) => "lost",
-        };
+        // An error means that the attempt was aborted: its lease is somebody else's.
+        let outcome = attempt.await.unwrap_or("lost");
         drop(held);
         metrics::histogram!("iit_job_run_seconds", "queue" => queue, "kind" => kind.clone(), "outcome" => outcome)
             .record(started.elapsed().as_secs_f64());

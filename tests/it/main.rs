@@ -9,13 +9,10 @@ mod architecture;
 mod demo_study;
 mod edc;
 mod postgres;
-
+mod postgres_choice;
+mod router;
 mod skills;
 mod sop;
 mod support;
-mod wecom;
-mod postgres_choice;
-mod support;
 mod test_databases;
-
-mod router;
+mod wecom;

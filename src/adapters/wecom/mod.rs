@@ -9,7 +9,7 @@ pub mod config;
 pub mod crypto;
 pub mod errcode;
 pub mod error;
-mod http;
+pub mod http;
 pub mod inbound;
 pub mod query;
 pub mod split;

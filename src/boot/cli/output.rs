@@ -25,7 +25,7 @@ pub enum Format {
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_preset(UTF8_FULL_CONDENSED)
+        .load_style(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(headings.iter().copied());
     table

@@ -24,7 +24,11 @@ use crate::{
     engines::{rules::Study, sop::CompiledSkill},
     skills::{Body, Fault, FaultKind, Skill, Work, load_document, text},
     store::skills as skill_store,
-    types::{project::ProjectFile, rule::RuleSpec},
+    types::{
+        dictionary::Dictionary,
+        project::{ProjectFile, Visit},
+        rule::RuleSpec,
+    },
 };
 
 /// Arguments.
@@ -117,7 +121,7 @@ pub async fn apply_to(
     };
     let source = EdcPool::default().open(&project.edc).map_err(edc_failed)?;
     let dictionary = source.dictionary().await.map_err(edc_failed)?;
-    let loaded = Loaded::from(path, skill_type, &Study::of(project, Some(&dictionary)))?;
+    let loaded = Loaded::from(path, skill_type, Some(project), Some(&dictionary))?;
     if loaded.faults > 0 {
         loaded.sum_up();
         return Err(Failure::Found(format!(
@@ -149,7 +153,7 @@ pub async fn apply_to(
 
 fn check(path: &Path, project: Option<&Path>) -> CommandResult {
     let project = project.map(read_project).transpose()?;
-    let loaded = Loaded::from(path, None, project.as_ref())?;
+    let loaded = Loaded::from(path, None, project.as_ref(), None)?;
     if loaded.faults > 0 {
         loaded.sum_up();
         return Ok(found_something());
@@ -184,6 +188,7 @@ impl Loaded {
         path: &Path,
         given_type: Option<&str>,
         project: Option<&ProjectFile>,
+        dictionary: Option<&Dictionary>,
     ) -> Result<Self, Failure> {
         let files = skill_files(path)?;
         if given_type.is_some() && files.len() > 1 {
@@ -201,7 +206,7 @@ impl Loaded {
         };
         let mut neighbours = Neighbours::default();
         for file in files {
-            let skill = read_skill(&file, given_type, project).and_then(|skill| {
+            let skill = read_skill(&file, given_type, project, dictionary).and_then(|skill| {
                 neighbours.admit(&file, &skill)?;
                 Ok(skill)
             });
@@ -240,6 +245,7 @@ fn read_skill(
     file: &Path,
     given_type: Option<&str>,
     project: Option<&ProjectFile>,
+    dictionary: Option<&Dictionary>,
 ) -> Result<Skill, Vec<Fault>> {
     let bytes = fs::read(file)
         .map_err(|error| vec![Fault::new(FaultKind::Unreadable, "", error.to_string())])?;
@@ -249,7 +255,7 @@ fn read_skill(
     if skill.sop().is_some() {
         let assumed = visits_of(&skill);
         let study = match project {
-            Some(project) => Study::of(project, None),
+            Some(project) => Study::of(project, dictionary),
             None => Study {
                 visits: &assumed,
                 ..Study::default()
