@@ -283,7 +283,7 @@ fn spaced(before: &str) -> String {
 fn candidate(conversation: &Conversation<'_>) -> Option<String> {
     conversation
         .memory
-        .last_patient
+        .known()
         .map(normal)
         .or_else(|| last_patient(conversation))
 }

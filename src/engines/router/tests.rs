@@ -502,6 +502,7 @@ fn a_memory_is_fresh_until_its_idle_time_has_passed() {
     assert_eq!(memory(later(30)).resolved(), Some("P001"));
     assert_eq!(memory(later(31)).resolved(), None);
     assert_eq!(memory(later(-5)).resolved(), Some("P001"));
+    assert_eq!(about(" ").memory.resolved(), None);
     assert!(!Memory::since(None, Some(at), at, DEFAULT_IDLE).fresh);
     assert!(!Memory::since(Some("P001"), None, at, DEFAULT_IDLE).fresh);
 }
