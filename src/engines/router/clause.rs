@@ -19,7 +19,7 @@ patterns! {
         |汇总|录入|修改|更新|删除|列|统计|导出|重新)|(?:和|及)(?:对|把|生成|出一份|质控[a-z\d])
         |(?-u:\b)(?:and\ )?then\ |(?-u:\b)and\ also\ )";
     /// Where the opening word is part of something else: 合并给药, 不再做, 再次.
-    NO_BORDER = r"(?:合|不|别|要|先|一|想|能|可以|后)$";
+    NO_BORDER = r"(?:合|不|别|要|先|一|想|能|可以|后|明天|后天|下周.?|下个?月|晚点|一点|改天|回头|待会儿?|等会儿?|几天)$";
 }
 
 /// The clauses of a folded text, in order; empty ones are left out.

@@ -23,6 +23,8 @@ patterns! {
         |每一?(?:个|位|名|例)|各个?)的?(?:在组|入组|已入组)?的?(?:患者|病人|受试者|病例|参与者|记录
         |人|例)|(?:患者|病人|受试者|病例)们?(?:全部?|全都|都|统统|挨个|逐一|逐个)|全量|批量|全体
         |逐个患者|(?-u:\b)(?:all|everyone|everybody|entire|whole)(?-u:\b)";
+    /// All but some: that can't be said without names.
+    REST = r"其他|其它|其余|剩下|剩余|别的|另外的";
     /// 全部 or 所有 with nothing named after it but the verb.
     WHOLE_BARE = r"(?x)
         (?:^|[对把给将,])(?:全部|所有|全都|所有的|全部的)(?:都|再|重新|做|进行|跑|过|的?数据|质控
@@ -74,7 +76,7 @@ pub(super) fn field(text: &str) -> Option<(usize, usize)> {
 
 /// Whether the text means every record.
 pub(super) fn whole_project(text: &str) -> bool {
-    WHOLE.is_match(text) || WHOLE_BARE.is_match(text)
+    !REST.is_match(text) && (WHOLE.is_match(text) || WHOLE_BARE.is_match(text))
 }
 
 /// Whether the text is about the past or a trend.
@@ -134,6 +136,8 @@ mod tests {
             "p001的全部数据",
             "质控一下",
             "检查入排",
+            "其他患者都质控一遍",
+            "除了p001其他都质控",
         ] {
             assert!(!whole_project(text), "{text}");
         }

@@ -356,7 +356,8 @@ impl<'a> Folding<'a> {
     /// The message asked for nothing by itself.
     fn without_request(&self) -> Intent {
         let message = self.message;
-        if let Some(ids) = &self.taken_back {
+        let only_unwanted = (!self.without.is_empty()).then_some(&self.without);
+        if let Some(ids) = self.taken_back.as_ref().or(only_unwanted) {
             let mut choices: Vec<_> = ids
                 .iter()
                 .take(1)

@@ -67,7 +67,7 @@ pub(super) fn follow_up(
 /// A check or a question an earlier turn asked for; `None` when that turn was itself a follow-up.
 fn asked_before(text: &str) -> Option<Intent> {
     let message = Message::new(text);
-    if cues::is_injection(message.plain()) {
+    if message.is_too_long() || cues::is_injection(message.plain()) {
         return None;
     }
     let parts = parts(&message);

@@ -172,7 +172,13 @@ impl<'a> Memory<'a> {
     /// The patient a reference resolves to.
     #[must_use]
     pub fn resolved(&self) -> Option<&'a str> {
-        self.last_patient.filter(|_| self.fresh)
+        self.known().filter(|_| self.fresh)
+    }
+
+    /// The patient remembered, fresh or stale; a blank id is nobody.
+    #[must_use]
+    pub fn known(&self) -> Option<&'a str> {
+        self.last_patient.filter(|id| !id.trim().is_empty())
     }
 }
 

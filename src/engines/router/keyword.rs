@@ -30,6 +30,9 @@ pub fn last_patient(conversation: &Conversation<'_>) -> Option<String> {
 }
 
 fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Intent> {
+    if message.is_too_long() {
+        return vec![ask_what(message, texts::too_long(), Vec::new(), Vec::new())];
+    }
     if let Some(pending) = conversation.pending {
         let answered = Conversation {
             pending: None,

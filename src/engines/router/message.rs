@@ -27,6 +27,9 @@ macro_rules! patterns {
 }
 pub(super) use patterns;
 
+/// Messages longer than this (characters) are not read: WeCom delivers at most 2048 bytes.
+pub(super) const MAX_CHARS: usize = 4000;
+
 /// A message and its folded spelling.
 ///
 /// Folding is character by character: half-width, lower-case (ASCII), one kind of dash and of apostrophe,
@@ -55,6 +58,11 @@ impl Message {
             plain,
             origin,
         }
+    }
+
+    /// Whether it is longer than anything a person types, so that reading it makes no sense.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.plain.chars().nth(MAX_CHARS).is_some()
     }
 
     /// The folded text.

@@ -13,6 +13,8 @@ patterns! {
     EXCEPT = r"(?x)
         (?:(?:^|[^删免清去解移])除了?|除开|除去|不包括|不包含|不含|排除|(?-u:\b)(?:except(?:\ for)?
         |excluding|but\ not|without)(?-u:\b))\s*(?:患者|病人|受试者|编号|id)?\s*[:=]?\s*$";
+    /// 除外 right after a record.
+    EXCEPTED = r"^\s*(?:除外|不算|不计|排除在外|不包括在内)";
     /// What joins the members of a list.
     JOINT = r"^\s*(?:[、,/&]|和|与|及|跟|and)?\s*$";
     /// 不是P001: the record named was the wrong one.
@@ -51,7 +53,8 @@ pub(super) fn parts(message: &Message) -> Vec<Part> {
                     .get(last)
                     .is_some_and(|m| JOINT.is_match(message.part(m.end, mention.start)))
         });
-        left_out.push(EXCEPT.is_match(before) || listed);
+        let after = super::message::head(message.part(mention.end, plain.len()), 8);
+        left_out.push(EXCEPT.is_match(before) || EXCEPTED.is_match(after) || listed);
     }
     let mut next = 0;
     let mut found = Vec::new();

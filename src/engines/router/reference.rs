@@ -22,6 +22,11 @@ patterns! {
     /// What may follow 上一个, 这个, 那个 or 刚才 when they stand for a patient on their own.
     BARE_AFTER = r"^\s*(?:$|[,。;?!]|的(?:访视|数据|[^月周版])|(?:年龄|性别|入排|入组|情况|状态|质控|ae|血|体)|呢|怎么样|也|再|质控|检查|做|查)";
     BARE = r"^(?:(?:上|前)一(?:个|位|例)|(?:这|那)个|刚(?:才|刚)(?:那|这)?(?:个|位)?)$";
+    /// After 那位: a description, so somebody else may be meant (那位新来的).
+    DESCRIBED_AFTER = r"^(?:新|姓|叫|老|年|男|女|发|住|从|来自|刚|最|在|\d)";
+    /// Before it: a place, so somebody else may be meant (5楼那位).
+    PLACE_BEFORE = r"(?:楼|床|室|病房|医院|中心|科|组)的?$";
+    PERSON = r"^(?:这|那)(?:位|个人)$";
     JUST_NOW = r"^刚(?:才|刚)$";
     /// More than one: these must be named.
     PLURAL = r"[他她它]们|这些(?:患者|病人|受试者|人)|那些(?:患者|病人|受试者|人)|(?:这|那)(?:几|两|三)(?:个|位|名|例)";
@@ -35,7 +40,8 @@ pub(super) fn references(text: &str) -> Vec<Reference> {
             let before = tail(text.get(..hit.start()).unwrap_or_default(), 2);
             let after = head(text.get(hit.end()..).unwrap_or_default(), 4);
             let word = hit.as_str();
-            if JUST_NOW.is_match(word) {
+            let described = PERSON.is_match(word) && DESCRIBED_AFTER.is_match(after);
+            if JUST_NOW.is_match(word) || described || PLACE_BEFORE.is_match(before) {
                 return false;
             }
             if matches!(word, "他" | "她" | "它") {

@@ -39,7 +39,7 @@ pub(super) struct Subject {
 
 patterns! {
     /// A patient described, not named: the memory must not stand in.
-    DESCRIBED = r"患者|病人|受试者|病例|中心|叫.{1,4}的|谁|(?-u:\b)(?:patients?|subjects?|site)(?-u:\b)";
+    DESCRIBED = r"其他|其它|其余|剩下|剩余|别的|患者|病人|受试者|病例|中心|叫.{1,4}的|谁|(?-u:\b)(?:patients?|subjects?|site)(?-u:\b)";
     /// A change that needs no patient.
     WRITE_AT_LARGE = r"所有|全部|质疑|疑问|query|queries|全都|批量|all|pending|规则|配置|受试者.{0,4}$|患者.{0,4}$";
     /// A question about one patient that names none: 年龄多大, 怎么样了.
@@ -283,7 +283,7 @@ fn spaced(before: &str) -> String {
 fn candidate(conversation: &Conversation<'_>) -> Option<String> {
     conversation
         .memory
-        .last_patient
+        .known()
         .map(normal)
         .or_else(|| last_patient(conversation))
 }
@@ -291,7 +291,7 @@ fn candidate(conversation: &Conversation<'_>) -> Option<String> {
 /// The patient the history named last, when the turn that did named just one.
 pub(super) fn last_patient(conversation: &Conversation<'_>) -> Option<String> {
     conversation.history.iter().rev().find_map(|turn| {
-        let message = Message::new(&turn.text);
+        let message = Message::new(super::message::head(&turn.text, super::message::MAX_CHARS));
         let mut named: Vec<String> = Vec::new();
         for id in ids::mentions(message.plain())
             .into_iter()

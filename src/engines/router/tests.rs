@@ -59,6 +59,8 @@ fn a_check_names_its_records_in_order() {
             vec!["P001", "P002", "P004", "P005"],
         ),
         ("质控P001到P003，除了P002", vec!["P001", "P003"]),
+        ("质控P001到P003（P002除外）", vec!["P001", "P003"]),
+        ("质控P001到P003，P002除外", vec!["P001", "P003"]),
         ("除P002外，P001到P003都质控一下", vec!["P001", "P003"]),
         ("质控P001，不要P002", vec!["P001"]),
         ("质控P001不要质控P002", vec!["P001"]),
@@ -110,6 +112,9 @@ fn a_command_taken_back_starts_nothing() {
         "停止对P001再做质控",
         "不要在没有我同意的情况下，对P001做质控",
         "不要，质控P001",
+        "质控P001明天再说",
+        "明天再质控P001",
+        "下周对P001做质控",
     ] {
         let intent = one(text);
         assert_eq!(intent.kind, IntentKind::Unclear, "{text}: {intent:?}");
@@ -168,6 +173,9 @@ fn the_whole_project_is_checked_only_when_it_is_named() {
         assert_eq!(intent.kind, IntentKind::QcTask, "{text}");
         assert!(intent.entities.whole_project, "{text}");
         assert_eq!(intent.entities.record_ids, Vec::<String>::new(), "{text}");
+    }
+    for text in ["其他患者都质控一遍", "除了P001其他都质控"] {
+        assert_eq!(one(text).kind, IntentKind::Unclear, "{text}");
     }
     let except = one("全项目质控，除了P005");
     assert_eq!(except.kind, IntentKind::Unclear);
@@ -468,6 +476,25 @@ fn an_empty_message_is_asked_about() {
 }
 
 #[test]
+fn a_message_nobody_could_have_typed_is_not_read() {
+    for part in ["质控P001，", "不要", "再质控", "P001到", "啊"] {
+        let intent = one(&part.repeat(20_000));
+        assert_eq!(intent.kind, IntentKind::Unclear, "{part}");
+        assert!(intent.clarification.unwrap().question.contains("太长"));
+    }
+}
+
+#[test]
+fn a_patient_nobody_could_read_is_not_replaced_by_the_remembered_one() {
+    let conversation = about("P777");
+    for text in ["质控X9Y", "质控一下 2026", "质控P00I9", "质控5楼那位新来的"] {
+        for intent in route(text, &conversation).intents {
+            assert_eq!(intent.kind, IntentKind::Unclear, "{text}: {intent:?}");
+        }
+    }
+}
+
+#[test]
 fn a_memory_is_fresh_until_its_idle_time_has_passed() {
     let at = chrono::DateTime::from_timestamp(1_000_000, 0).unwrap();
     let later = |minutes| at + chrono::TimeDelta::minutes(minutes);
@@ -475,6 +502,7 @@ fn a_memory_is_fresh_until_its_idle_time_has_passed() {
     assert_eq!(memory(later(30)).resolved(), Some("P001"));
     assert_eq!(memory(later(31)).resolved(), None);
     assert_eq!(memory(later(-5)).resolved(), Some("P001"));
+    assert_eq!(about(" ").memory.resolved(), None);
     assert!(!Memory::since(None, Some(at), at, DEFAULT_IDLE).fresh);
     assert!(!Memory::since(Some("P001"), None, at, DEFAULT_IDLE).fresh);
 }

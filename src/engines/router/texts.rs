@@ -1,6 +1,9 @@
 //! What the agent says when it answers by itself. Chinese; the names of commands as people type them.
 
-use super::ids::{MAX_RANGE, Trouble};
+use super::{
+    ids::{MAX_RANGE, Trouble},
+    message::MAX_CHARS,
+};
 
 /// A chip: another patient than the one offered.
 pub const OTHER_PATIENT: &str = "其他患者";
@@ -38,6 +41,12 @@ pub fn what_about(ids: &[String]) -> String {
 #[must_use]
 pub fn what_do_you_need() -> String {
     "请问您需要我做什么？可以直接说，例如“质控 P001”“P001 的年龄是多少”。".to_owned()
+}
+
+/// A message too long to be read.
+#[must_use]
+pub fn too_long() -> String {
+    format!("这条消息太长，没有处理。请分成几条发送，每条不超过 {MAX_CHARS} 字。")
 }
 
 /// A command was taken back.
