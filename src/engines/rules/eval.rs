@@ -178,7 +178,8 @@ impl<'f, 'a> Eval<'f, 'a> {
                 None => V::Unknown,
             },
         };
-        if value != V::Unknown {
+        // A list is known with an unknown among its items; whoever asks for them needs the reason.
+        if value != V::Unknown && !matches!(expr, Expr::List(_)) {
             self.forget(mark);
         }
         value
@@ -322,6 +323,7 @@ impl<'f, 'a> Eval<'f, 'a> {
     }
 
     fn contains(&self, needle_expr: &'a Expr, haystack_expr: &'a Expr) -> Option<bool> {
+        let mark = self.mark();
         let (needle, haystack) = (self.value(needle_expr), self.value(haystack_expr));
         let answer = match (&needle, &haystack) {
             (V::Unknown, _) | (_, V::Unknown) => Err(NoAnswer::Unknown),
@@ -341,7 +343,12 @@ impl<'f, 'a> Eval<'f, 'a> {
             }
             _ => Err(NoAnswer::Undefined),
         };
-        self.settle(answer, &[needle_expr, haystack_expr])
+        let involved = [needle_expr, haystack_expr];
+        // A list of the data may hold what is no value, which nobody has complained of yet.
+        if answer == Err(NoAnswer::Unknown) && self.mark() == mark {
+            self.blame(false, &involved);
+        }
+        self.settle(answer, &involved)
     }
 
     fn any_code(&self, field: RefId, codes: &'a [Box<str>]) -> Option<bool> {
@@ -357,7 +364,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             V::List(items) => any(items.iter().map(on_list)),
             scalar => on_list(scalar),
         };
-        if matches!(answer, Err(NoAnswer::Undefined)) {
+        if answer.is_err() && value != V::Unknown {
             self.doubt(Reason::Invalid, Some(field));
         }
         answer.ok()
@@ -369,7 +376,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             Cell::Known(V::Codes(codes)) if codes.is_empty() => {
                 return Some(!(self.hidden_as_filled && self.frame.is_hidden(id)));
             }
-            Cell::Known(_) | Cell::Invalid(_) => return Some(false),
+            Cell::Known(_) | Cell::Invalid => return Some(false),
             Cell::Blank | Cell::Coded(_) => {
                 if self.frame.is_unopened(id) {
                     Reason::Missing
@@ -439,7 +446,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             }
             let Some(x) = value.number() else {
                 undefined = true;
-                self.blame(false, &[operand]);
+                self.blame(matches!(value, V::Span(..)), &[operand]);
                 continue;
             };
             total = Some(match total {
@@ -477,7 +484,7 @@ impl<'f, 'a> Eval<'f, 'a> {
                 None => {
                     unknown = true;
                     if value != V::Unknown {
-                        self.blame(false, &[part]);
+                        self.blame(matches!(value, V::Span(..)), &[part]);
                     }
                 }
             }
@@ -532,12 +539,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             return V::Unknown;
         };
         let (fewest, most) = from.days_until(to);
-        if fewest == most {
-            V::Num(fewest as f64)
-        } else {
-            self.blame(true, &[&sides[0], &sides[1]]);
-            V::Unknown
-        }
+        span(fewest as f64, most as f64)
     }
 
     fn age_at(&self, sides: &'a [Expr; 2]) -> V<'a> {
@@ -545,17 +547,12 @@ impl<'f, 'a> Eval<'f, 'a> {
             return V::Unknown;
         };
         let (fewest, most) = born.years_until(at);
-        let involved = [&sides[0], &sides[1]];
         // Nobody is born after the day his age is asked for: a negative age would pass an upper limit.
-        if most < 0 || (fewest < 0 && fewest == most) {
-            self.blame(false, &involved);
-            V::Unknown
-        } else if fewest == most {
-            V::Num(f64::from(fewest))
-        } else {
-            self.blame(true, &involved);
-            V::Unknown
+        if most < 0 {
+            self.blame(false, &[&sides[0], &sides[1]]);
+            return V::Unknown;
         }
+        span(f64::from(fewest.max(0)), f64::from(most))
     }
 
     fn matched_text(&self, expr: &'a Expr) -> Option<String> {
@@ -571,6 +568,14 @@ impl<'f, 'a> Eval<'f, 'a> {
             self.blame(false, &[expr]);
         }
         text
+    }
+}
+
+fn span<'a>(lo: f64, hi: f64) -> V<'a> {
+    if lo == hi {
+        V::Num(lo)
+    } else {
+        V::Span(lo, hi)
     }
 }
 

@@ -125,10 +125,6 @@ impl<'a> RecordView<'a> {
         self.base_rows.get(event).copied().flatten()
     }
 
-    pub(super) fn row_count(&self) -> usize {
-        self.rows.len()
-    }
-
     pub(super) fn row(&self, row: usize) -> Option<&'a Row> {
         self.rows.get(row)
     }
@@ -231,7 +227,7 @@ impl<'a> RecordView<'a> {
                     // "0" is also what an unopened form exports.
                     Some("0") if self.is_opened(at, slot.form) => Cell::Known(V::Code("0")),
                     Some("0" | "") => Cell::Blank,
-                    Some(other) => Cell::Invalid(other),
+                    Some(_) => Cell::Invalid,
                 }
             }
             SlotKind::Checkbox { columns, missing } => {
@@ -245,7 +241,7 @@ impl<'a> RecordView<'a> {
                         Some("1") => codes.push(code),
                         Some("0") => unchecked = true,
                         Some("") => {}
-                        Some(other) => return Cell::Invalid(other),
+                        Some(_) => return Cell::Invalid,
                         None => absent = true,
                     }
                 }

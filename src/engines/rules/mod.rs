@@ -26,6 +26,8 @@ mod result;
 mod scope;
 mod set;
 mod study;
+#[cfg(test)]
+mod tests;
 mod typing;
 mod value;
 mod words;

@@ -149,6 +149,9 @@ impl<'n, 's> Parser<'n, 's> {
         }
         let mut entries = map.iter();
         let (Some((operator, operands)), None) = (entries.next(), entries.next()) else {
+            if map.is_empty() {
+                return self.fault(path, "an empty object is no operation");
+            }
             let keys: Vec<&str> = map.keys().map(String::as_str).collect();
             return self.fault(
                 path,

@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 use serde_json::Value;
 
 use super::{
-    eval::Eval,
+    eval::{Doubt, Eval},
     expr::Expr,
     fault::RuleFault,
     flat,
@@ -211,6 +211,10 @@ impl Rule {
             seen.push(*id);
             new
         });
+        if refs.is_empty() && faults.is_empty() && names.study().dictionary.is_some() {
+            let what = "reads no field, so the answer is the same for every patient";
+            faults.push(("logic".to_owned(), what.to_owned()));
+        }
         let scope = match Scope::of(names, field, &refs) {
             Ok(scope) => scope,
             Err(what) => {
@@ -317,6 +321,12 @@ impl Rule {
                 }
                 _ => visible.push(doubt),
             }
+        }
+        if visible.is_empty() && hidden.is_empty() && unopened.is_empty() {
+            visible.push(Doubt {
+                reason: Reason::Undefined,
+                field: None,
+            });
         }
         let Some(first) = visible.first() else {
             let (outcome, fields, text) = if unopened.is_empty() {
