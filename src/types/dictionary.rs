@@ -180,6 +180,8 @@ pub struct Dictionary {
     pub repeating: BTreeSet<(String, String)>,
     /// Project-wide missing-data codes, e.g. `NI` → `No information`.
     pub missing_codes: Vec<Choice>,
+    /// The field whose value no two records may share; `None` when the project names none.
+    pub secondary_unique_field: Option<String>,
 }
 
 impl Dictionary {
