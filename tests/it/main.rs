@@ -1,3 +1,4 @@
 //! The one integration-test binary.
 mod demo_study;
 mod edc;
+mod rules;

@@ -1,7 +1,6 @@
 //! `iit rules`: hard rules over plain files, without a database.
 
 use std::{
-    collections::BTreeSet,
     fs::File,
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
@@ -15,6 +14,10 @@ use serde_json::Value;
 
 use super::exit::{CommandResult, Failure, found_something};
 use crate::{
+    adapters::edc::{
+        EdcError, Warning,
+        export::{Table, metadata},
+    },
     engines::rules::{Outcome, RuleResult, RuleSet, Study},
     types::{clock::Clock, dictionary::Dictionary, rule::RuleSpec},
 };
@@ -90,12 +93,22 @@ fn eval(args: &EvalArgs) -> CommandResult {
     };
     let today = Clock::system().now().with_timezone(&Shanghai).date_naive();
     let stdout = std::io::stdout().lock();
-    evaluate_lines(&rules, &args.records, today, stdout)
+    let id_field = dictionary
+        .as_ref()
+        .and_then(Dictionary::record_id_field)
+        .map_or("record_id", |field| field.name.as_str());
+    let lines = Lines {
+        rules: &rules,
+        path: &args.records,
+        id_field,
+        today,
+    };
+    lines.evaluate(std::io::BufWriter::new(stdout))
 }
 
 fn read_rules(path: &Path) -> Result<Vec<RuleSpec>, Failure> {
     let usage = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| usage(format!("can't be read ({e})")))?;
+    let bytes = std::fs::read(path).map_err(|e| usage(format!("can't be read ({e}); check the path")))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = line_at(e.as_bytes(), e.utf8_error().valid_up_to());
         Failure::Usage(format!(
@@ -128,87 +141,101 @@ fn read_rules(path: &Path) -> Result<Vec<RuleSpec>, Failure> {
 }
 
 fn read_dictionary(path: &Path) -> Result<Dictionary, Failure> {
-    Err(Failure::Usage(format!(
-        "{}: not available yet",
-        path.display()
-    )))
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::Usage(format!("{}: can't be read ({e}); check the path", path.display())))?;
+    let usage = |e: EdcError| Failure::Usage(e.to_string());
+    let table = Table::read(path, &bytes, metadata::column).map_err(usage)?;
+    let mut warnings: Vec<Warning> = table.encoding_warning().into_iter().collect();
+    let fields = metadata::fields(&table, &mut warnings).map_err(usage)?;
+    for warning in warnings {
+        eprintln!("iit: {warning}");
+    }
+    Ok(Dictionary::new(fields))
 }
 
-/// Evaluates every line that is a record; a line that is none is said on stderr and loses nothing else.
-fn evaluate_lines(
-    rules: &RuleSet,
-    path: &Path,
+/// A file of records, one a line.
+struct Lines<'a> {
+    rules: &'a RuleSet,
+    path: &'a Path,
+    id_field: &'a str,
     today: NaiveDate,
-    mut out: impl Write,
-) -> CommandResult {
-    let usage = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
-    let file = File::open(path).map_err(|e| usage(format!("can't be read ({e})")))?;
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    let mut bad = 0_u64;
-    let mut seen = BTreeSet::new();
-    loop {
-        line.clear();
-        let read = (&mut reader)
-            .take(LINE_BYTES)
-            .read_until(b'\n', &mut line)
-            .map_err(|e| usage(format!("can't be read after line {number} ({e})")))?;
-        if read == 0 {
-            break;
-        }
-        number += 1;
-        let record = match parse_line(&line) {
-            Ok(None) => continue,
-            Ok(Some(record)) => record,
-            Err(what) => {
-                if !line.ends_with(b"\n") {
-                    skip_line(&mut reader).map_err(|e| usage(format!("can't be read ({e})")))?;
+}
+
+impl Lines<'_> {
+    fn usage(&self, what: &str) -> Failure {
+        Failure::Usage(format!("{}: {what}", self.path.display()))
+    }
+
+    /// Evaluates every line that is a record; a line that is none is said on stderr and loses nothing else.
+    fn evaluate(&self, mut out: impl Write) -> CommandResult {
+        let unreadable = |e: std::io::Error| self.usage(&format!("can't be read ({e}); check the path"));
+        let unwritable =
+            |e: std::io::Error| Failure::Outside(format!("the output can't be written ({e})"));
+        let mut reader = BufReader::new(File::open(self.path).map_err(unreadable)?);
+        let mut line = Vec::new();
+        let (mut number, mut good, mut bad) = (0_u64, 0_u64, 0_u64);
+        while read_line(&mut reader, &mut line).map_err(unreadable)? {
+            number += 1;
+            match self.record(&line) {
+                Ok(None) => {}
+                Ok(Some((id, record))) => {
+                    good += 1;
+                    match self.write(&id, &record, &mut out) {
+                        // Whoever reads the output has seen enough.
+                        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                            return Ok(ExitCode::SUCCESS);
+                        }
+                        other => other.map_err(unwritable)?,
+                    }
                 }
-                eprintln!("iit: {}:{number}: {what}", path.display());
-                bad += 1;
-                continue;
-            }
-        };
-        let id = match record.get("record_id") {
-            Some(Value::String(id)) if !id.trim().is_empty() => id.trim().to_owned(),
-            Some(Value::Number(id)) => id.to_string(),
-            _ => {
-                eprintln!(
-                    "iit: {}:{number}: has no `record_id`; give each record its id",
-                    path.display()
-                );
-                bad += 1;
-                continue;
-            }
-        };
-        let results = rules.evaluate_json(&record, today);
-        for result in &results {
-            match write_line(rules, &id, result, &mut out) {
-                Ok(()) => {}
-                // Whoever reads the output has seen enough.
-                Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
-                    return Ok(ExitCode::SUCCESS);
-                }
-                Err(e) => {
-                    return Err(Failure::Outside(format!(
-                        "the output can't be written ({e})"
-                    )));
+                Err(what) => {
+                    bad += 1;
+                    eprintln!("iit: {}:{number}: {what}", self.path.display());
                 }
             }
         }
-        seen.insert(id);
+        out.flush().map_err(unwritable)?;
+        if bad > 0 {
+            return Err(self.usage(&format!(
+                "{bad} line(s) hold no record and were left out, {good} were evaluated; correct them and run again"
+            )));
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    out.flush()
-        .map_err(|e| Failure::Outside(format!("the output can't be written ({e})")))?;
-    if bad > 0 {
-        return Err(Failure::Usage(format!(
-            "{}: {bad} line(s) are no records and were left out; the other {} record(s) were evaluated",
-            path.display(),
-            seen.len()
-        )));
+
+    fn record(&self, line: &[u8]) -> Result<Option<(String, Value)>, String> {
+        let Some(record) = parse_line(line)? else {
+            return Ok(None);
+        };
+        let id = ["record_id", self.id_field]
+            .into_iter()
+            .find_map(|key| match record.get(key) {
+                Some(Value::String(id)) => Some(id.trim().to_owned()).filter(|id| !id.is_empty()),
+                Some(Value::Number(id)) => Some(id.to_string()),
+                _ => None,
+            });
+        match id {
+            Some(id) => Ok(Some((id, record))),
+            None => Err("has no `record_id`; give each record its id".to_owned()),
+        }
     }
-    Ok(ExitCode::SUCCESS)
+
+    fn write(&self, id: &str, record: &Value, out: &mut impl Write) -> std::io::Result<()> {
+        for result in self.rules.evaluate_json(record, self.today) {
+            write_line(self.rules, id, &result, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the next line, at most [`LINE_BYTES`] of it; `false` at the end of the file.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    line.clear();
+    let read = reader.by_ref().take(LINE_BYTES).read_until(b'\n', line)?;
+    if line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n") {
+        skip_line(reader)?;
+    }
+    Ok(read > 0)
 }
 
 /// `None` for an empty line.
@@ -218,7 +245,7 @@ fn parse_line(line: &[u8]) -> Result<Option<Value>, String> {
             "is longer than {LINE_BYTES} bytes, which no record is"
         ));
     }
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii_end();
     let text = std::str::from_utf8(line).map_err(|e| {
         format!(
             "is not UTF-8 from byte {} on; save the file as UTF-8",

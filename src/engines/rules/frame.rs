@@ -42,6 +42,8 @@ pub(super) struct RecordView<'a> {
     /// By row and form.
     opened: Vec<OnceCell<bool>>,
     positions: Vec<Positions<'a>>,
+    /// A row without the column of a form's status tells nothing about forms; take it for filled in.
+    opened_unless_said: bool,
 }
 
 /// Column of each slot in one export; rows of an export share it.
@@ -110,7 +112,14 @@ impl<'a> RecordView<'a> {
                 .map(|_| OnceCell::new())
                 .collect(),
             positions,
+            opened_unless_said: false,
         }
+    }
+
+    /// For rows that are no export: a form is opened unless its status says otherwise.
+    pub(super) fn opened_unless_said(mut self) -> Self {
+        self.opened_unless_said = true;
+        self
     }
 
     pub(super) fn event(&self, row: usize) -> Option<usize> {
@@ -314,6 +323,9 @@ impl<'a> RecordView<'a> {
         };
         // The row of a repeating instrument exists because somebody made it.
         if row.instrument.is_some() {
+            return true;
+        }
+        if self.opened_unless_said && row.get(&fields.complete).is_none() {
             return true;
         }
         *opened.get_or_init(|| {

@@ -124,8 +124,16 @@ impl RuleSet {
     /// looked at, in the study's time zone.
     #[must_use]
     pub fn evaluate(&self, record: &Record, today: NaiveDate) -> Vec<RuleResult> {
+        self.evaluate_view(RecordView::new(&self.fields, record), record, today)
+    }
+
+    fn evaluate_view<'a>(
+        &'a self,
+        view: RecordView<'a>,
+        record: &'a Record,
+        today: NaiveDate,
+    ) -> Vec<RuleResult> {
         let today = Moment::day(today);
-        let view = RecordView::new(&self.fields, record);
         let events: Vec<Option<Arc<str>>> = record
             .rows
             .iter()
@@ -154,11 +162,14 @@ impl RuleSet {
     }
 
     /// What every rule says about one JSON object, one flat row: without a dictionary, JSON types stand and
-    /// numeric text counts as a number; with one, the values are read as an export's.
+    /// numeric text counts as a number; with one, the values are read as an export's, and a form is taken for
+    /// opened unless its `<form>_complete` is given as 0.
     #[must_use]
     pub fn evaluate_json(&self, data: &Value, today: NaiveDate) -> Vec<RuleResult> {
         if self.typed {
-            return self.evaluate(&flat::record(&self.fields, data), today);
+            let record = flat::record(&self.fields, data);
+            let view = RecordView::new(&self.fields, &record).opened_unless_said();
+            return self.evaluate_view(view, &record, today);
         }
         let today = Moment::day(today);
         self.rules
