@@ -108,7 +108,8 @@ fn eval(args: &EvalArgs) -> CommandResult {
 
 fn read_rules(path: &Path) -> Result<Vec<RuleSpec>, Failure> {
     let usage = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| usage(format!("can't be read ({e}); check the path")))?;
+    let bytes =
+        std::fs::read(path).map_err(|e| usage(format!("can't be read ({e}); check the path")))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = line_at(e.as_bytes(), e.utf8_error().valid_up_to());
         Failure::Usage(format!(
@@ -141,8 +142,12 @@ fn read_rules(path: &Path) -> Result<Vec<RuleSpec>, Failure> {
 }
 
 fn read_dictionary(path: &Path) -> Result<Dictionary, Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|e| Failure::Usage(format!("{}: can't be read ({e}); check the path", path.display())))?;
+    let bytes = std::fs::read(path).map_err(|e| {
+        Failure::Usage(format!(
+            "{}: can't be read ({e}); check the path",
+            path.display()
+        ))
+    })?;
     let usage = |e: EdcError| Failure::Usage(e.to_string());
     let table = Table::read(path, &bytes, metadata::column).map_err(usage)?;
     let mut warnings: Vec<Warning> = table.encoding_warning().into_iter().collect();
@@ -168,7 +173,8 @@ impl Lines<'_> {
 
     /// Evaluates every line that is a record; a line that is none is said on stderr and loses nothing else.
     fn evaluate(&self, mut out: impl Write) -> CommandResult {
-        let unreadable = |e: std::io::Error| self.usage(&format!("can't be read ({e}); check the path"));
+        let unreadable =
+            |e: std::io::Error| self.usage(&format!("can't be read ({e}); check the path"));
         let unwritable =
             |e: std::io::Error| Failure::Outside(format!("the output can't be written ({e})"));
         let mut reader = BufReader::new(File::open(self.path).map_err(unreadable)?);
@@ -245,7 +251,10 @@ fn parse_line(line: &[u8]) -> Result<Option<Value>, String> {
             "is longer than {LINE_BYTES} bytes, which no record is"
         ));
     }
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii_end();
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii_end();
     let text = std::str::from_utf8(line).map_err(|e| {
         format!(
             "is not UTF-8 from byte {} on; save the file as UTF-8",

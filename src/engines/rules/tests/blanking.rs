@@ -160,7 +160,7 @@ fn blank(cells: &mut Map<String, Value>, field: &str, how: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3_000, max_global_rejects: 100_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn blanking_any_value_of_a_typed_record_never_makes_a_rule_pass(

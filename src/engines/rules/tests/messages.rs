@@ -118,6 +118,22 @@ fn a_finding_names_rule_place_values_and_severity() {
 }
 
 #[test]
+fn a_message_may_show_any_field_of_the_dictionary_and_an_alias() {
+    let dictionary = one_form();
+    let aliases = BTreeMap::from([("年龄".to_owned(), "age".to_owned())]);
+    let study = Study {
+        aliases: &aliases,
+        ..Study::typed_by(&dictionary)
+    };
+    let mut spec = rule(json!({">=": [{"var": "age"}, 18]}));
+    spec.message = Some("{initials}：{年龄} 岁 {nobody}".to_owned());
+    let set = RuleSet::compile(&[spec], &study).unwrap();
+    let row = json!({"base_complete": "2", "age": "16", "initials": "WLH"});
+    let result = only(set.evaluate(&record(&dictionary, &[row]), today()));
+    assert_eq!(result.message, "WLH：16 岁 {nobody}");
+}
+
+#[test]
 fn a_pass_says_nothing_and_is_no_finding() {
     let result = typed(json!({">=": [{"var": "age"}, 18]}), &json!({"age": "18"}));
     assert!(result.passed() && result.message.is_empty() && result.values.is_empty());

@@ -225,6 +225,56 @@ fn an_event_not_reached_is_not_opened_for_a_rule_that_names_it() {
 }
 
 #[test]
+fn the_finding_of_a_named_event_is_about_the_bare_field() {
+    let results = evaluate(
+        &longitudinal(),
+        rule(json!({"<": [{"var": "visit2.weight"}, 100]})),
+        &[base("visit2", json!({"weight": "101"}))],
+    );
+    assert_eq!(places(&results), [("visit2", None, &Outcome::Fail)]);
+    assert_eq!(&*results[0].field, "weight");
+}
+
+#[test]
+fn rows_of_events_the_dictionary_does_not_know_are_not_lost() {
+    // The structure of the project could not be read, so it looks classic.
+    let dictionary = Dictionary::new(longitudinal().fields().to_vec());
+    let rows = [
+        base("visit1", json!({"weight": "90"})),
+        instance("visit1", "ae", "1", json!({"ae_term": "x"})),
+        base("visit2", json!({"weight": "101"})),
+    ];
+    let results = evaluate(
+        &dictionary,
+        rule(json!({"<": [{"var": "weight"}, 100]})),
+        &rows,
+    );
+    assert_eq!(
+        places(&results),
+        [
+            ("visit1", None, &Outcome::Pass),
+            ("visit2", None, &Outcome::Fail)
+        ]
+    );
+    let results = evaluate(
+        &dictionary,
+        rule(json!({"==": [{"var": "ae_term"}, "x"]})),
+        &rows[1..2],
+    );
+    assert_eq!(places(&results), [("visit1", Some(1), &Outcome::Pass)]);
+    // In a project with events, a row of another event passes nothing.
+    let results = evaluate(
+        &longitudinal(),
+        rule(json!({"<": [{"var": "weight"}, 100]})),
+        &[base("visit9", json!({"weight": "90"}))],
+    );
+    assert_eq!(
+        places(&results),
+        [("visit1", None, &Outcome::FormNotOpened)]
+    );
+}
+
+#[test]
 fn a_column_the_export_lacks_is_unknown_and_not_blank() {
     let dictionary = one_form();
     let study = Study::typed_by(&dictionary);
