@@ -75,7 +75,7 @@ mod tests {
         let known = ["age", "age_calculated", "ecog_score", "enroll_date", "体重"];
         assert_eq!(near_misses("enrol_date", known, 3), ["enroll_date"]);
         assert_eq!(near_misses("ecogscore", known, 3), ["ecog_score"]);
-        assert_eq!(near_misses("AGE_calc", known, 3), ["age_calculated", "age"]);
+        assert_eq!(near_misses("AGE_calc", known, 3), ["age", "age_calculated"]);
         assert!(near_misses("zzz", known, 3).is_empty());
         assert!(near_misses("x", ["y", "z"], 3).is_empty());
     }

@@ -16,3 +16,4 @@ mod sop;
 mod support;
 mod test_databases;
 mod wecom;
+mod rules;

@@ -41,12 +41,10 @@ pub(super) trait NamedFunction: Debug + Send + Sync {
 
 type Compiled = Result<Box<dyn NamedFunction>, Vec<Found>>;
 
+type Make = fn(&mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>>;
+
 /// Every named function: name, arguments it takes, how it is made.
-const REGISTRY: [(
-    &str,
-    &[&str],
-    fn(&mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>>,
-); 3] = [
+const REGISTRY: [(&str, &[&str], Make); 3] = [
     ("visit_window", &["visit", "event"], VisitWindow::make),
     (
         "informed_consent",
@@ -160,7 +158,7 @@ impl Args<'_, '_> {
             },
             Err(what) => self.fault(
                 argument,
-                format!("{what}; set `{argument}` under [fields] of the project file or in args"),
+                format!("set `{argument}` under [fields] of the project file or in args: {what}"),
             ),
         }
     }

@@ -1,8 +1,9 @@
 //! On which rows of a record a rule is evaluated.
 
 use super::{
-    frame::{Fields, RecordView},
+    frame::Fields,
     names::{Names, RefId},
+    record_view::RecordView,
 };
 
 /// Where a rule applies.
@@ -10,7 +11,7 @@ use super::{
 pub(super) enum Scope {
     /// No dictionary: every row.
     EveryRow,
-    /// Every row the form stands on: the base row of each event where it is designated, each instance of a
+    /// Every row the form stands on: the row of each event where it is designated, each instance of a
     /// repeating event, each instance of the form where it repeats.
     Form(usize),
     /// The base row of one event.
@@ -91,9 +92,7 @@ impl Scope {
             Self::Form(form) => match (view.instrument(row), view.event(row)) {
                 (Some(instrument), _) => instrument == form,
                 (None, Some(event)) => {
-                    layout.is_designated(event, form)
-                        && !layout.is_repeating(event, form)
-                        && (layout.event_repeats(event) || view.base_row(event) == Some(row))
+                    layout.is_designated(event, form) && !layout.is_repeating(event, form)
                 }
                 (None, None) => false,
             },
