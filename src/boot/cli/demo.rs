@@ -12,8 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    batch,
     exit::{CommandResult, Failure},
-    project, qc, skills,
+    project, skills, summary,
 };
 use crate::{
     boot::{
@@ -150,9 +151,9 @@ async fn execute(
     }
 
     let shown = async {
-        let batch = qc::request(&database.pool, PROJECT, None, None).await?;
-        let finished = qc::wait(&database.pool, batch).await?;
-        println!("\n{}", qc::summary(&finished));
+        let id = batch::request(&database.pool, PROJECT, None, None).await?;
+        let finished = batch::wait(&database.pool, id).await?;
+        println!("\n{}", summary::summary(&finished));
         if finished.batch.failed > 0 {
             return Err(Failure::Outside(format!(
                 "{} 例未能检查 (records could not be checked)",
