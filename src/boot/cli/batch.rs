@@ -12,7 +12,7 @@ use crate::{
     queue::Wake,
     store::{
         batches::{self, Batch, NewBatch},
-        runs::{self, RunResult},
+        results::{self, RunResult},
     },
     types::{finding::Finding, ids::BatchId},
 };
@@ -113,6 +113,6 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
         )));
     }
     let mut conn = pool.acquire().await.map_err(query_failed)?;
-    let results = runs::results(&mut conn, id).await.map_err(query_failed)?;
+    let results = results::runs(&mut conn, id).await.map_err(query_failed)?;
     Ok(Finished { batch, results })
 }
