@@ -30,13 +30,16 @@ pub enum Outcome {
 #[must_use]
 pub fn qc_answer(study: &str, batch: &Batch, outcome: &Outcome) -> String {
     if batch.state == "failed" {
-        let why = batch.error.as_deref().unwrap_or("原因未知");
-        return format!("【质控】{study}：未能完成。{why}");
+        let why = batch.note.as_deref().unwrap_or("详情见批次记录");
+        return format!("【质控】{study}：{why}。");
     }
     let mut text = match outcome {
         Outcome::Counted(tally) => summary(study, batch, tally),
-        Outcome::Detailed(runs) if runs.is_empty() => {
+        Outcome::Detailed(runs) if runs.is_empty() && batch.total == 0 => {
             format!("【质控】{study}：没有可以质控的受试者。")
+        }
+        Outcome::Detailed(runs) if runs.is_empty() => {
+            format!("【质控】{study}：{} 例都未能检查。", batch.total)
         }
         Outcome::Detailed(runs) => {
             let mut records: Vec<&str> = runs.iter().map(|run| run.record.as_str()).collect();
@@ -48,9 +51,9 @@ pub fn qc_answer(study: &str, batch: &Batch, outcome: &Outcome) -> String {
                 .join("\n\n")
         }
     };
-    if let Some(error) = &batch.error {
+    if let Some(note) = &batch.note {
         text.push_str("\n注意：");
-        text.push_str(error);
+        text.push_str(note);
     }
     text
 }
@@ -128,7 +131,10 @@ fn place_and_message(finding: &Finding) -> String {
 
 fn summary(study: &str, batch: &Batch, tally: &Tally) -> String {
     let mut lines = vec![
-        format!("【全项目质控】{study}"),
+        match &batch.records {
+            None => format!("【全项目质控】{study}"),
+            Some(_) => format!("【质控】{study}"),
+        },
         format!(
             "受试者 {} 例：完成 {}，未能检查 {}；发现 {} 条。",
             batch.total, batch.done, batch.failed, batch.findings

@@ -153,8 +153,9 @@ pub async fn send(
     if parts.is_empty() {
         return Ok(id);
     }
-    if services.wecom.is_none() {
-        let why = "企业微信未配置：设置 WECOM_* 后重启 (WeCom is not configured)";
+    // Only the demo may know that nobody will deliver: elsewhere another process may have WeCom's keys.
+    if services.wecom.is_none() && services.conversation.open_project.is_some() {
+        let why = "示例中未配置企业微信，未发送 (WeCom is not configured in the demo)";
         outbox::finish(settlement.conn(), id, "failed", Some(why)).await?;
         return Ok(id);
     }

@@ -58,6 +58,11 @@ impl IntoResponse for Problem {
 
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Self {
+        let error = match error.downcast::<sqlx::Error>() {
+            Ok(error @ sqlx::Error::Database(_)) if is_data(&error) => return error.into(),
+            Ok(error) => anyhow::Error::new(error),
+            Err(error) => error,
+        };
         tracing::error!(error = format!("{error:#}"), "http.failed");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -68,8 +73,21 @@ impl From<anyhow::Error> for Problem {
 
 impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
+        if is_data(&error) {
+            return Self::unprocessable(
+                "请求里有无法存储的字符，如 U+0000 (the request holds characters that can't be stored)",
+            );
+        }
         anyhow::Error::new(error).into()
     }
+}
+
+/// Class 22 is the caller's data, such as U+0000 in a name: nothing that passes by itself.
+fn is_data(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|db| db.code())
+        .is_some_and(|code| code.starts_with("22"))
 }
 
 /// Any path nobody serves.

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -32,6 +33,24 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
+impl ListQuery {
+    /// The `link` header of the page after this one: the same filters, another cursor.
+    fn next_page(&self, cursor: PendingActionId) -> String {
+        let mut query = format!("cursor={cursor}");
+        for (name, value) in [
+            ("status", &self.status),
+            ("record", &self.record),
+            ("rule", &self.rule),
+        ] {
+            if let Some(value) = value {
+                let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+                query.push_str(&format!("&{name}={value}"));
+            }
+        }
+        format!("<?{query}>; rel=\"next\"")
+    }
+}
+
 /// A page of the ledger as an array; the next page's cursor is in the `link` header.
 ///
 /// # Errors
@@ -50,6 +69,14 @@ pub async fn list(
                 .map_err(|_| Problem::unprocessable("cursor 无法识别 (unreadable cursor)"))
         })
         .transpose()?;
+    if let Some(status) = &query.status
+        && !ledger::STATUSES.contains(&status.as_str())
+    {
+        return Err(Problem::unprocessable(format!(
+            "status 须为 {} (unknown status)",
+            ledger::STATUSES.join("、")
+        )));
+    }
     let mut conn = state.pool.acquire().await?;
     if projects::get(&mut conn, &project).await?.is_none() {
         return Err(Problem::no_such("项目", &project));
@@ -66,7 +93,7 @@ pub async fn list(
     let next = rows.last().filter(|_| full).map(|row| row.id);
     let mut response = Json(rows).into_response();
     if let Some(next) = next
-        && let Ok(link) = HeaderValue::from_str(&format!("<?cursor={next}>; rel=\"next\""))
+        && let Ok(link) = HeaderValue::from_str(&query.next_page(next))
     {
         response.headers_mut().insert(header::LINK, link);
     }

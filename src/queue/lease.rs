@@ -97,6 +97,15 @@ impl LeaseKeeper {
         self.lock().len()
     }
 
+    /// Aborts every job in hand, when the time to finish is over.
+    pub fn abort_all(&self) {
+        for lease in self.lock().values() {
+            if let Some(abort) = &lease.abort {
+                abort.abort();
+            }
+        }
+    }
+
     /// Renews until `stop`; the caller stops it only after its last job ended.
     pub async fn run(self, pool: PgPool, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(self.length / 3);

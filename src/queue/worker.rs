@@ -28,6 +28,7 @@ use super::{
     sweep,
     wake::Wake,
 };
+use crate::types::text::{ellipsis, without_nul};
 
 /// A job that took its process down this often is quarantined.
 pub const MAX_CRASHES: i32 = 3;
@@ -197,7 +198,9 @@ impl Worker {
         });
         if drained.await.is_err() {
             tracing::warn!(jobs = self.keeper.in_hand(), "queue.drain.cut_short");
-            workers.shutdown().await;
+            // Only once an attempt is really gone may its job be given back.
+            self.keeper.abort_all();
+            while workers.join_next().await.is_some() {}
             self.give_back().await;
         }
         background.cancel();
@@ -386,7 +389,7 @@ impl Worker {
                     error = format!("{why:#}"),
                     "queue.job.retry"
                 );
-                let why = format!("{why:#}");
+                let why = readable(&format!("{why:#}"));
                 ("retry", Outcome::Retry { after, why })
             }
             JobError::Cancel(why) => ("cancelled", Outcome::Cancel(why)),
@@ -405,6 +408,7 @@ impl Worker {
     /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
     /// fails for good, the job is still buried, so that it can't come back for ever.
     async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
+        let why = &readable(why);
         tracing::error!(
             job.id = job.lease.job,
             kind = job.kind,
@@ -474,6 +478,11 @@ fn is_group_race(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
         .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
+}
+
+/// An error as it can be stored and read: no U+0000, no novel.
+fn readable(why: &str) -> String {
+    ellipsis(&without_nul(why).0, 2000)
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

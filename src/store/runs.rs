@@ -405,18 +405,3 @@ pub async fn advance(
     .await?;
     Ok(done.rows_affected() == 1)
 }
-
-/// Cancels a waiting run that a newer one has taken the place of.
-///
-/// # Errors
-/// The database failed.
-pub async fn supersede(conn: &mut PgConnection, id: RunId) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_task_run SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
-           WHERE id = $1 AND status = 'waiting'"#,
-        id as RunId
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}

@@ -108,7 +108,11 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
     if batch.state != "done" {
         return Err(Failure::Outside(format!(
             "质控未能完成：{} (the batch {})",
-            batch.error.as_deref().unwrap_or("原因未知"),
+            batch
+                .error
+                .as_deref()
+                .or(batch.note.as_deref())
+                .unwrap_or("原因未知"),
             batch.state
         )));
     }

@@ -152,7 +152,10 @@ async fn execute(
 
     let shown = async {
         let id = batch::request(&database.pool, PROJECT, None, None).await?;
-        let finished = batch::wait(&database.pool, id).await?;
+        let finished = tokio::select! {
+            finished = batch::wait(&database.pool, id) => finished?,
+            () = stop.cancelled(), if !args.once => return Ok(()),
+        };
         println!("\n{}", summary::summary(&finished));
         if finished.batch.failed > 0 {
             return Err(Failure::Outside(format!(
@@ -170,6 +173,7 @@ async fn execute(
     let outcome = tokio::select! {
         outcome = shown => outcome,
         () = stop.cancelled(), if args.once => Err(Failure::Outside("已中断 (interrupted)".to_owned())),
+
     };
     working.cancel();
     let joined = parts.join(&working).await;

@@ -22,7 +22,6 @@ use crate::{
         logging, process,
         wiring::{Parts, Wiring, common_parts},
     },
-    jobs::QUEUES,
     store::skills,
     types::{clock::Clock, finding::Severity, ids::BatchId},
 };
@@ -154,7 +153,7 @@ async fn check(pool: &PgPool, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Works on all queues in this process until the batch is finished.
+/// Works along in this process until the batch is finished.
 async fn work_and_wait(
     config: Config,
     database: &Arc<Database>,
@@ -167,7 +166,8 @@ async fn work_and_wait(
     common_parts(&mut parts, &wiring, database, &working);
     let worker = wiring.worker(database.claims_pool("qc").await?);
     let until = working.clone();
-    parts.add_endless(async move { worker.run(&QUEUES, until).await });
+    // Only what a QC needs: chat and delivery belong to processes that are set up for them.
+    parts.add_endless(async move { worker.run(&["edc", "llm"], until).await });
     let finished = tokio::select! {
         finished = wait(&database.pool, id) => finished,
         () = stop.cancelled() => Err(Failure::Outside(format!(
@@ -229,7 +229,7 @@ fn verdict(args: &Args, done: &Finished) -> CommandResult {
         return Err(Failure::Outside(format!(
             "{} 例未能检查：{} (records could not be checked)",
             done.batch.failed,
-            done.batch.error.as_deref().unwrap_or("见运行记录")
+            done.batch.note.as_deref().unwrap_or("见运行记录")
         )));
     }
     let least = args.fail_on.map(FailOn::least);

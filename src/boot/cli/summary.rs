@@ -44,8 +44,8 @@ pub fn summary(done: &Finished) -> String {
         batch.failed,
         batch.findings
     ));
-    if let Some(error) = &batch.error {
-        text.push_str(&format!("\n注意 note: {error}"));
+    for note in [&batch.note, &batch.error].into_iter().flatten() {
+        text.push_str(&format!("\n注意 note: {note}"));
     }
     text
 }
