@@ -71,7 +71,10 @@ impl Handle for Deliver {
                 tokio::time::sleep(PART_GAP).await;
             }
             first = false;
-            outbox::set_part(&mut conn, self.outbox, part.no, "sending", None).await?;
+            // A process that was frozen past its lease finds here what its successor did.
+            if !outbox::begin_part(&mut conn, self.outbox, part.no).await? {
+                return Err(JobError::LostLease);
+            }
             match wecom.send_text(&[&message.recipient], &part.text).await {
                 Ok(sent) => {
                     let remote = Some(sent.msg_id.as_str());

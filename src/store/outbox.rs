@@ -167,6 +167,26 @@ pub async fn parts(
     .await
 }
 
+/// Takes a part that nobody has sent or is sending. Returns whether it did: `false` means that another
+/// attempt has it, and it must not be sent here.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin_part(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'sending' WHERE outbox_id = $1 AND no = $2 AND state = 'queued'"#,
+        id as OutboxId,
+        no,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Sets a part's state; `remote_id` is the id the other side gave it.
 ///
 /// # Errors
