@@ -10,6 +10,7 @@ mod demo_study;
 mod edc;
 mod postgres;
 mod postgres_choice;
+mod queue;
 mod router;
 mod rules;
 mod skills;
