@@ -11,6 +11,7 @@ mod edc;
 mod postgres;
 mod postgres_choice;
 mod router;
+mod scenarios;
 mod skills;
 mod sop;
 mod support;

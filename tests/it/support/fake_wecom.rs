@@ -121,6 +121,12 @@ impl FakeWecom {
         Self { base, shared }
     }
 
+    /// Lets somebody else receive messages too.
+    pub fn add_member(&self, id: &str) {
+        self.shared
+            .with(|inner| inner.members.insert(id.to_lowercase()));
+    }
+
     /// The `WECOM_*` variables that point a program at this server.
     pub fn variables(&self) -> BTreeMap<&'static str, String> {
         BTreeMap::from([
