@@ -6,3 +6,10 @@
 )]
 
 mod checks;
+mod conversation;
+mod delivery;
+mod edc_failures;
+mod membership;
+mod review;
+mod sop_shapes;
+mod whole_project;

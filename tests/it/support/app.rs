@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use iit_manager::adapters::wecom::config::WecomConfig;
@@ -22,6 +23,7 @@ use iit_manager::ops::health::Readiness;
 use iit_manager::types::clock::Clock;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +51,7 @@ pub struct TestApp {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     next_msg_id: AtomicU64,
+    folders: Mutex<Vec<Arc<TempDir>>>,
 }
 
 impl TestApp {
@@ -99,6 +102,7 @@ impl TestApp {
             stop,
             tasks,
             next_msg_id: AtomicU64::new(1),
+            folders: Mutex::default(),
         }
     }
 
@@ -111,6 +115,7 @@ impl TestApp {
 
     /// Applies the project file and the skills, as the commands do.
     pub async fn apply(&self, study: &StudyFolder) {
+        self.folders.lock().unwrap().push(study.keep());
         let file = project::read(&study.project_file()).unwrap();
         project::apply(&self.db.pool, &file).await.unwrap();
         if study.skills().read_dir().unwrap().next().is_some() {
@@ -334,6 +339,55 @@ impl TestApp {
             .await
             .unwrap()
             .flatten()
+    }
+
+    // --- a moment between two jobs ---
+
+    /// From now on jobs of this queue are written but not due.
+    pub async fn hold_queue(&self, queue: &'static str) {
+        let statement = format!(
+            "CREATE FUNCTION hold_{queue}() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN NEW.run_at := now() + interval '1 hour'; RETURN NEW; END $$;
+             CREATE TRIGGER hold_{queue} BEFORE INSERT ON iit_jobs FOR EACH ROW
+             WHEN (NEW.queue = '{queue}') EXECUTE FUNCTION hold_{queue}()"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&self.db.pool)
+            .await
+            .unwrap();
+    }
+
+    /// Makes the held jobs due; those they lead to are held again.
+    pub async fn release_held(&self, queue: &'static str) {
+        sqlx::query("UPDATE iit_jobs SET run_at = now() WHERE queue = $1 AND state = 'available'")
+            .bind(queue)
+            .execute(&self.db.pool)
+            .await
+            .unwrap();
+        self.wiring.wake().queues([queue.to_owned()]);
+    }
+
+    /// Ends [`TestApp::hold_queue`].
+    pub async fn release_queue(&self, queue: &'static str) {
+        let statement = format!("DROP TRIGGER hold_{queue} ON iit_jobs");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&self.db.pool)
+            .await
+            .unwrap();
+        self.release_held(queue).await;
+    }
+
+    /// Waits until `count` jobs were written to a queue, whatever became of them.
+    pub async fn wait_for_jobs(&self, queue: &str, count: i64) {
+        eventually(&format!("job {count} on {queue}"), async || {
+            let found: i64 = sqlx::query_scalar("SELECT count(*) FROM iit_jobs WHERE queue = $1")
+                .bind(queue)
+                .fetch_one(&self.db.pool)
+                .await
+                .unwrap();
+            (found >= count).then_some(())
+        })
+        .await;
     }
 
     // --- the end ---

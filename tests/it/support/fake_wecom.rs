@@ -161,6 +161,11 @@ impl FakeWecom {
             .with(|inner| inner.always.insert(endpoint, fault));
     }
 
+    /// Mends what [`FakeWecom::fail_always`] broke.
+    pub fn recover(&self) {
+        self.shared.with(|inner| inner.always.clear());
+    }
+
     /// Gives out a token without a call, as if another process had asked; returns it.
     pub fn issue_token(&self) -> String {
         self.shared.with(Inner::issue)

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,9 +27,9 @@ const FIELDS: [[&str; 5]; 8] = [
     ["visit3_date", "text", "V3 访视日期", "", "date_ymd"],
 ];
 
-/// A study folder, gone with the value.
+/// A study folder, gone with the value and with the programs it was applied to.
 pub struct StudyFolder {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     id: String,
     subjects: Vec<Subject>,
 }
@@ -69,7 +70,7 @@ impl StudyFolder {
     /// A study with these subjects, the PI ZhangSan and the CRC LiSi, and no skill yet.
     pub fn new(id: &str, subjects: impl IntoIterator<Item = Subject>) -> Self {
         let mut study = Self {
-            folder: TempDir::with_prefix("iit-study-").unwrap(),
+            folder: Arc::new(TempDir::with_prefix("iit-study-").unwrap()),
             id: id.to_owned(),
             subjects: subjects.into_iter().collect(),
         };
@@ -93,6 +94,11 @@ impl StudyFolder {
 
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Keeps the folder from going.
+    pub fn keep(&self) -> Arc<TempDir> {
+        Arc::clone(&self.folder)
     }
 
     /// The folder of the export.
