@@ -170,6 +170,10 @@ pub async fn record(
                SET outcome = excluded.outcome, severity = excluded.severity, message = excluded.message,
                    values = excluded.values, run_id = excluded.run_id, waits_for = excluded.waits_for,
                    skill_type = excluded.skill_type,
+                   verdict = CASE
+                       WHEN a.status IN ('closed', 'close_proposed') OR a.values IS DISTINCT FROM excluded.values
+                            OR excluded.waits_for IS NOT NULL THEN NULL
+                       ELSE a.verdict END,
                    status = CASE
                        WHEN a.status IN ('closed', 'close_proposed') THEN 'open'
                        WHEN a.values IS DISTINCT FROM excluded.values THEN 'open'
@@ -401,7 +405,7 @@ pub async fn decide(
     reason: &str,
 ) -> Result<Decisive, DecideError> {
     let Some(row) = sqlx::query!(
-        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId"
+        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId", verdict
            FROM iit_pending_actions WHERE id = $1 FOR UPDATE"#,
         id as PendingActionId
     )
@@ -416,25 +420,35 @@ pub async fn decide(
         Decision::Answer => "answered",
         Decision::Close => "closed",
     };
+    let stale = |status: String| Err(DecideError::Stale { id, status });
     let settled = matches!(row.status.as_str(), "closed" | "dismissed");
     if settled || (row.status == status && decision != Decision::Confirm) {
-        return Err(DecideError::Stale {
-            id,
-            status: row.status,
-        });
+        return stale(row.status);
     }
-    if decision == Decision::Close && row.waits_for.is_some() {
+    let verdict = match decision {
+        Decision::Confirm => Some("confirmed"),
+        Decision::Dismiss => Some("dismissed"),
+        Decision::Answer | Decision::Close => None,
+    };
+    let waits_for = match row.verdict {
+        None => row.waits_for,
+        // The run took the branch of the first verdict; another one can't call it back.
+        Some(given)
+            if verdict == Some(&given) || (verdict.is_some() && row.waits_for.is_some()) =>
+        {
+            return stale(given);
+        }
+        Some(_) => None,
+    };
+    if decision == Decision::Close && waits_for.is_some() {
         return Err(DecideError::NeedsVerdict(id));
     }
-    // A verdict lets the waiting run go on, once; an answer lets it wait.
-    let releases = matches!(decision, Decision::Confirm | Decision::Dismiss);
     sqlx::query!(
-        r#"UPDATE iit_pending_actions
-           SET status = $2, updated_at = now(), waits_for = CASE WHEN $3 THEN NULL ELSE waits_for END
+        r#"UPDATE iit_pending_actions SET status = $2, updated_at = now(), verdict = COALESCE($3, verdict)
            WHERE id = $1"#,
         id as PendingActionId,
         status,
-        releases,
+        verdict,
     )
     .execute(&mut *conn)
     .await?;
@@ -472,7 +486,8 @@ pub async fn decide(
     .await?;
     Ok(Decisive {
         project: row.project_id,
-        waits_for: row.waits_for.filter(|_| releases),
+        // A verdict lets the waiting run go on, once; an answer lets it wait.
+        waits_for: waits_for.filter(|_| verdict.is_some()),
         status: status.to_owned(),
     })
 }
