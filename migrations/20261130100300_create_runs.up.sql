@@ -72,7 +72,7 @@ CREATE UNIQUE INDEX iit_task_run_once_per_batch ON iit_schema.iit_task_run (batc
     WHERE batch_id IS NOT NULL;
 
 CREATE TABLE iit_schema.iit_task_step (
-    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id) ON DELETE CASCADE,
+    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id),
     no            INT NOT NULL,
     node          TEXT NOT NULL,
     outcome       TEXT NOT NULL,
@@ -91,5 +91,7 @@ CREATE FUNCTION iit_schema.iit_refuse_change() RETURNS trigger LANGUAGE plpgsql 
 BEGIN
     RAISE EXCEPTION '% is append only: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = '42501';
 END $$;
-CREATE TRIGGER iit_task_step_append_only BEFORE UPDATE ON iit_schema.iit_task_step
+CREATE TRIGGER iit_task_step_append_only BEFORE UPDATE OR DELETE ON iit_schema.iit_task_step
     FOR EACH ROW EXECUTE FUNCTION iit_schema.iit_refuse_change();
+CREATE TRIGGER iit_task_step_no_truncate BEFORE TRUNCATE ON iit_schema.iit_task_step
+    FOR EACH STATEMENT EXECUTE FUNCTION iit_schema.iit_refuse_change();
