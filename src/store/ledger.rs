@@ -84,9 +84,34 @@ pub struct PendingAction {
     pub updated_at: DateTime<Utc>,
 }
 
+/// Lets no other transaction write findings of these records until this one ends, so that each sees what
+/// the other wrote, and none of them waits for another in a circle. Call it once, with all records, before
+/// [`record`] and [`propose_close`].
+///
+/// # Errors
+/// The database failed.
+pub async fn lock_records(
+    conn: &mut PgConnection,
+    project: &str,
+    records: &[String],
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT pg_advisory_xact_lock(key) AS "locked: ()"
+           FROM (SELECT DISTINCT hashtextextended($1 || ' ' || record, 11) AS key
+                 FROM UNNEST($2::text[]) AS t(record) ORDER BY key) AS keys"#,
+        project,
+        records,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(())
+}
+
 /// Writes findings: new ones open, known ones are updated; closed and close-proposed ones reopen; a
 /// dismissed or answered one stays as people left it unless its values changed. History and audit rows
 /// go with every change; a finding that is the same as before leaves no trace.
+///
+/// Hazard: without [`lock_records`] two that find the same thing first would both say that they opened it.
 ///
 /// # Errors
 /// The database failed.
@@ -98,8 +123,7 @@ pub async fn record(
     if found.is_empty() {
         return Ok(());
     }
-    // In one order everywhere, so that two settlements never wait for each other in a circle; and one
-    // row a fingerprint, since a statement can't touch a row twice.
+    // One row a fingerprint, since a statement can't touch a row twice.
     let mut rows: Vec<(String, &Found<'_>)> = found
         .iter()
         .map(|f| (f.finding.fingerprint(project), f))
@@ -137,7 +161,8 @@ pub async fn record(
     let runs: Vec<Uuid> = rows.iter().map(|(_, f)| f.run.0).collect();
     let waits: Vec<bool> = rows.iter().map(|(_, f)| f.waits).collect();
 
-    // Locked by a statement of its own: the next one then sees what it overwrites as it really is.
+    // Decisions lock rows only. Locked by a statement of its own: the next one then sees what it
+    // overwrites as it really is.
     sqlx::query!(
         r#"SELECT id FROM iit_pending_actions WHERE fingerprint = ANY($1) ORDER BY fingerprint FOR UPDATE"#,
         &fingerprints
@@ -282,6 +307,9 @@ pub async fn propose_close(
     .await?;
     Ok(done.rows_affected())
 }
+
+/// Where a row can stand.
+pub const STATUSES: [&str; 5] = ["open", "answered", "close_proposed", "closed", "dismissed"];
 
 /// Ledger rows of a study, oldest first.
 #[derive(Debug, Clone, Default)]
