@@ -5,9 +5,11 @@
     reason = "a failed expectation is the test's verdict"
 )]
 
+mod api;
 mod architecture;
 mod demo_study;
 mod edc;
+mod ledger;
 mod postgres;
 mod postgres_choice;
 mod router;
