@@ -306,7 +306,7 @@ async fn answers(
 ) -> Result<(Vec<Part>, Option<String>, Option<Clarification>), JobError> {
     let mut parts = Vec::new();
     let mut patient = None;
-    let mut pending = None;
+    let mut questions = Vec::new();
     let asks_for_records = routing
         .intents
         .iter()
@@ -323,7 +323,7 @@ async fn answers(
         }
         if let Some(clarification) = &intent.clarification {
             parts.push(ask(clarification));
-            pending = Some(clarification.clone());
+            questions.push(clarification.clone());
             continue;
         }
         let part = match intent.kind {
@@ -342,7 +342,7 @@ async fn answers(
                         parts.push(Part::Records(named.found.clone()));
                     }
                     let chips = question.as_ref().map(chips_of).unwrap_or_default();
-                    pending = question.or(pending);
+                    questions.extend(question);
                     Part::Say { text, chips }
                 }
             },
@@ -356,7 +356,21 @@ async fn answers(
         };
         parts.push(part);
     }
-    Ok((parts, patient, pending))
+    Ok((parts, patient, one_question(questions)))
+}
+
+/// The question that now waits. Several in one reply are numbered through, so they wait as one: a typed
+/// number must mean the choice it stands before. An id alone then answers none of them.
+fn one_question(mut questions: Vec<Clarification>) -> Option<Clarification> {
+    if questions.len() <= 1 {
+        return questions.pop();
+    }
+    let texts: Vec<&str> = questions.iter().map(|q| q.question.as_str()).collect();
+    Some(Clarification {
+        question: texts.join("\n"),
+        choices: questions.iter().flat_map(|q| q.choices.clone()).collect(),
+        resume: None,
+    })
 }
 
 fn ask(clarification: &Clarification) -> Part {

@@ -77,7 +77,7 @@ CREATE UNIQUE INDEX iit_task_run_once_per_batch ON iit_schema.iit_task_run (batc
     WHERE batch_id IS NOT NULL;
 
 CREATE TABLE iit_schema.iit_task_step (
-    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id) ON DELETE CASCADE,
+    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id),
     no            INT NOT NULL,
     node          TEXT NOT NULL,
     outcome       TEXT NOT NULL,

@@ -79,12 +79,17 @@ fn one_record(study: &str, record: &str, results: &[RunResult]) -> String {
         }
     }
     let found: usize = runs.iter().map(|run| run.findings.len()).sum();
-    lines.push(if found == 0 {
-        "未发现问题。".to_owned()
-    } else {
-        format!("共 {found} 条，已记入待处理清单。")
+    lines.push(match found {
+        0 if runs.iter().all(|run| is_clean(run)) => "未发现问题。".to_owned(),
+        0 => "检查尚未全部完成，不代表没有问题。".to_owned(),
+        _ => format!("共 {found} 条，已记入待处理清单。"),
     });
     lines.join("\n")
+}
+
+/// Every check of the run was made, and nothing came of it.
+fn is_clean(run: &RunResult) -> bool {
+    run.status == "done" && run.standing.as_deref() == Some("clean")
 }
 
 fn mark(run: &RunResult) -> &'static str {

@@ -83,7 +83,7 @@ pub fn queue_for(skill: &CompiledSkill, walk: &Walk) -> &'static str {
     }
 }
 
-/// Appends the step rows and brings the ledger up to date for all `runs`, in three statements however
+/// Appends the step rows and brings the ledger up to date for all `runs`, in a few statements however
 /// many there are. Returns the number of findings.
 ///
 /// # Errors
@@ -140,7 +140,9 @@ pub async fn write(
         .iter()
         .map(|f| f.finding.fingerprint(project))
         .collect();
+    let records: Vec<String> = runs.iter().map(|run| run.record.to_owned()).collect();
     runs::append_steps(&mut *conn, &rows).await?;
+    ledger::lock_records(&mut *conn, project, &records).await?;
     ledger::record(&mut *conn, project, &found).await?;
     ledger::propose_close(conn, project, &decided, &current).await?;
     Ok(found.len())

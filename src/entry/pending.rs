@@ -26,6 +26,7 @@ const PAGE: i64 = 200;
 
 /// Filters and the cursor of a page.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     status: Option<String>,
     record: Option<String>,
@@ -34,9 +35,9 @@ pub struct ListQuery {
 }
 
 impl ListQuery {
-    /// The `link` header of the page after this one: the same filters, another cursor.
-    fn next_page(&self, cursor: PendingActionId) -> String {
-        let mut query = format!("cursor={cursor}");
+    /// The query of the page after `last`: the same filters.
+    fn after(&self, last: PendingActionId) -> String {
+        let mut query = format!("?cursor={last}");
         for (name, value) in [
             ("status", &self.status),
             ("record", &self.record),
@@ -47,14 +48,14 @@ impl ListQuery {
                 query.push_str(&format!("&{name}={value}"));
             }
         }
-        format!("<?{query}>; rel=\"next\"")
+        query
     }
 }
 
-/// A page of the ledger as an array; the next page's cursor is in the `link` header.
+/// A page of the ledger as an array; the next page's query is in the `link` header.
 ///
 /// # Errors
-/// 404 for an unknown project, 422 for an unreadable cursor.
+/// 404 for an unknown project, 422 for an unreadable cursor or an unknown status.
 pub async fn list(
     State(state): State<AppState>,
     Path(project): Path<String>,
@@ -73,7 +74,7 @@ pub async fn list(
         && !ledger::STATUSES.contains(&status.as_str())
     {
         return Err(Problem::unprocessable(format!(
-            "status 须为 {} (unknown status)",
+            "status 须为 {} (no such status)",
             ledger::STATUSES.join("、")
         )));
     }
@@ -93,7 +94,7 @@ pub async fn list(
     let next = rows.last().filter(|_| full).map(|row| row.id);
     let mut response = Json(rows).into_response();
     if let Some(next) = next
-        && let Ok(link) = HeaderValue::from_str(&query.next_page(next))
+        && let Ok(link) = HeaderValue::from_str(&format!("<{}>; rel=\"next\"", query.after(next)))
     {
         response.headers_mut().insert(header::LINK, link);
     }

@@ -92,10 +92,35 @@ pub struct PendingAction {
     pub updated_at: DateTime<Utc>,
 }
 
+/// Lets no other transaction write findings of these records until this one ends, so that each sees what
+/// the other wrote, and none of them waits for another in a circle. Call it once, with all records, before
+/// [`record`] and [`propose_close`].
+///
+/// # Errors
+/// The database failed.
+pub async fn lock_records(
+    conn: &mut PgConnection,
+    project: &str,
+    records: &[String],
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT pg_advisory_xact_lock(key) AS "locked: ()"
+           FROM (SELECT DISTINCT hashtextextended($1 || ' ' || record, 11) AS key
+                 FROM UNNEST($2::text[]) AS t(record) ORDER BY key) AS keys"#,
+        project,
+        records,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(())
+}
+
 /// Writes findings: new ones open, known ones are updated; closed and close-proposed ones reopen; a
 /// dismissed or answered one stays as people left it unless its values changed. A review that a run
 /// waits for always opens: that run asks anew. History and audit rows go with every change; a finding
 /// that is the same as before leaves no trace.
+///
+/// Hazard: without [`lock_records`] two that find the same thing first would both say that they opened it.
 ///
 /// # Errors
 /// The database failed.
@@ -107,8 +132,7 @@ pub async fn record(
     if found.is_empty() {
         return Ok(());
     }
-    // In one order, so that two settlements rarely wait for each other in a circle (the loser is retried);
-    // and one row a fingerprint, since a statement can't touch a row twice.
+    // One row a fingerprint, since a statement can't touch a row twice.
     let mut rows: Vec<(String, &Found<'_>)> = found
         .iter()
         .map(|f| (f.finding.fingerprint(project), f))
@@ -146,7 +170,8 @@ pub async fn record(
     let runs: Vec<Uuid> = rows.iter().map(|(_, f)| f.run.0).collect();
     let waits: Vec<bool> = rows.iter().map(|(_, f)| f.waits).collect();
 
-    // Locked by a statement of its own: the next one then sees what it overwrites as it really is.
+    // Decisions lock rows only. Locked by a statement of its own: the next one then sees what it
+    // overwrites as it really is.
     sqlx::query!(
         r#"SELECT id FROM iit_pending_actions WHERE fingerprint = ANY($1) ORDER BY fingerprint FOR UPDATE"#,
         &fingerprints
@@ -179,6 +204,10 @@ pub async fn record(
                SET outcome = excluded.outcome, severity = excluded.severity, message = excluded.message,
                    values = excluded.values, run_id = excluded.run_id, waits_for = excluded.waits_for,
                    skill_type = excluded.skill_type,
+                   verdict = CASE
+                       WHEN a.status IN ('closed', 'close_proposed') OR a.values IS DISTINCT FROM excluded.values
+                            OR excluded.waits_for IS NOT NULL THEN NULL
+                       ELSE a.verdict END,
                    status = CASE
                        WHEN a.status IN ('closed', 'close_proposed') THEN 'open'
                        WHEN a.values IS DISTINCT FROM excluded.values THEN 'open'
@@ -421,7 +450,7 @@ pub async fn decide(
     reason: &str,
 ) -> Result<Decisive, DecideError> {
     let Some(row) = sqlx::query!(
-        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId"
+        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId", verdict
            FROM iit_pending_actions WHERE id = $1 FOR UPDATE"#,
         id as PendingActionId
     )
@@ -436,25 +465,35 @@ pub async fn decide(
         Decision::Answer => "answered",
         Decision::Close => "closed",
     };
+    let stale = |status: String| Err(DecideError::Stale { id, status });
     let settled = matches!(row.status.as_str(), "closed" | "dismissed");
     if settled || (row.status == status && decision != Decision::Confirm) {
-        return Err(DecideError::Stale {
-            id,
-            status: row.status,
-        });
+        return stale(row.status);
     }
-    if decision == Decision::Close && row.waits_for.is_some() {
+    let verdict = match decision {
+        Decision::Confirm => Some("confirmed"),
+        Decision::Dismiss => Some("dismissed"),
+        Decision::Answer | Decision::Close => None,
+    };
+    let waits_for = match row.verdict {
+        None => row.waits_for,
+        // The run took the branch of the first verdict; another one can't call it back.
+        Some(given)
+            if verdict == Some(&given) || (verdict.is_some() && row.waits_for.is_some()) =>
+        {
+            return stale(given);
+        }
+        Some(_) => None,
+    };
+    if decision == Decision::Close && waits_for.is_some() {
         return Err(DecideError::NeedsVerdict(id));
     }
-    // A verdict lets the waiting run go on, once; an answer lets it wait.
-    let releases = matches!(decision, Decision::Confirm | Decision::Dismiss);
     sqlx::query!(
-        r#"UPDATE iit_pending_actions
-           SET status = $2, updated_at = now(), waits_for = CASE WHEN $3 THEN NULL ELSE waits_for END
+        r#"UPDATE iit_pending_actions SET status = $2, updated_at = now(), verdict = COALESCE($3, verdict)
            WHERE id = $1"#,
         id as PendingActionId,
         status,
-        releases,
+        verdict,
     )
     .execute(&mut *conn)
     .await?;
@@ -492,7 +531,8 @@ pub async fn decide(
     .await?;
     Ok(Decisive {
         project: row.project_id,
-        waits_for: row.waits_for.filter(|_| releases),
+        // A verdict lets the waiting run go on, once; an answer lets it wait.
+        waits_for: waits_for.filter(|_| verdict.is_some()),
         status: status.to_owned(),
     })
 }
