@@ -105,6 +105,24 @@ impl Layout {
         (0..self.event_count()).any(|event| self.is_repeating(event, form))
     }
 
+    /// Whether the form is designated at that event, or repeats there.
+    pub(super) fn stands_at(&self, event: usize, form: usize) -> bool {
+        self.is_designated(event, form) || self.is_repeating(event, form)
+    }
+
+    /// Whether any row of the project can hold the form.
+    pub(super) fn stands_anywhere(&self, form: usize) -> bool {
+        (0..self.event_count()).any(|event| self.stands_at(event, form))
+    }
+
+    /// The form's unique name; empty for one the dictionary doesn't have.
+    pub(super) fn form_name(&self, form: usize) -> &str {
+        self.forms
+            .iter()
+            .find(|(_, at)| **at == form)
+            .map_or("", |(name, _)| name)
+    }
+
     /// The events where the form is designated, of one arm or of all.
     pub(super) fn events_of(
         &self,

@@ -33,6 +33,15 @@ impl Scope {
         let layout = &names.layout;
         let form_of = |id: RefId| names.slot(id).form;
         let here = |id: &&RefId| names.refs[**id].event.is_none();
+        for id in refs.iter().chain(&field).filter(here) {
+            if let Some(form) = form_of(*id).filter(|form| !layout.stands_anywhere(*form)) {
+                return Err(format!(
+                    "`{}` stands on form `{}`, which is designated at no event; fix the mapping of forms to events or the rule",
+                    names.refs[*id].name,
+                    layout.form_name(form),
+                ));
+            }
+        }
         let mut repeating: Vec<usize> = refs
             .iter()
             .filter(here)
