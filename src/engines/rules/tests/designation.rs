@@ -115,3 +115,199 @@ fn a_repeating_form_without_a_designation_is_asked_on_its_instances() {
         []
     );
 }
+
+#[test]
+fn values_of_another_form_at_other_events_are_not_passed_over() {
+    let dictionary = project(&[
+        ("screening", &["base", "vitals"]),
+        ("v1", &["vitals"]),
+        ("v2", &["vitals"]),
+    ]);
+    let logic = json!({"and": [{">=": [{"var": "age"}, 18]}, {"<": [{"var": "sbp"}, 180]}]});
+    let rows = [
+        row("screening", json!({"age": "50", "sbp": "120"})),
+        row("v1", json!({"sbp": "220"})),
+        row("v2", json!({"sbp": "130"})),
+    ];
+    for about_field in ["age", "sbp", ""] {
+        assert_eq!(
+            asked(&dictionary, about(about_field, logic.clone()), &rows),
+            [
+                at("screening", Outcome::Pass),
+                at("v1", Outcome::Fail),
+                at("v2", Outcome::Pass)
+            ],
+            "about {about_field}"
+        );
+    }
+    // One that fails by the field read from elsewhere fails wherever it is asked.
+    let young = [
+        row("screening", json!({"age": "16", "sbp": "120"})),
+        row("v1", json!({"sbp": "120"})),
+    ];
+    assert_eq!(
+        asked(&dictionary, about("age", logic), &young),
+        [at("screening", Outcome::Fail), at("v1", Outcome::Fail)]
+    );
+}
+
+#[test]
+fn forms_at_the_same_events_are_asked_at_each() {
+    let dictionary = project(&[
+        ("screening", &["base"]),
+        ("v1", &["vitals", "lab"]),
+        ("v2", &["vitals", "lab"]),
+    ]);
+    let logic = json!({"<": [{"var": "hr"}, {"var": "sbp"}]});
+    let rows = [
+        row("v1", json!({"sbp": "120", "hr": "60"})),
+        row("v2", json!({"sbp": "100", "hr": "160"})),
+    ];
+    assert_eq!(
+        asked(&dictionary, rule(logic), &rows),
+        [at("v1", Outcome::Pass), at("v2", Outcome::Fail)]
+    );
+}
+
+#[test]
+fn an_unclear_event_is_refused_with_its_name_and_a_way_out() {
+    let both = || json!({"<": [{"var": "hr"}, {"var": "sbp"}]});
+    let overlapping = project(&[
+        ("e1", &["vitals"]),
+        ("e2", &["vitals", "lab"]),
+        ("e3", &["lab"]),
+    ]);
+    let narrower = project(&[
+        ("e1", &["vitals", "lab"]),
+        ("e2", &["vitals", "lab"]),
+        ("e3", &["vitals"]),
+    ]);
+    let mut repeats = project(&[("e1", &["vitals"]), ("e2", &["vitals"]), ("log", &["lab"])]);
+    repeats.repeating.insert(("log".to_owned(), String::new()));
+    let mut instances = project(&[("log", &["ae"]), ("e1", &["vitals"]), ("e2", &["vitals"])]);
+    instances
+        .repeating
+        .insert(("log".to_owned(), "ae".to_owned()));
+    let in_or =
+        json!({"or": [{"<": [{"var": "sbp"}, 180]}, {"<=": [{"var": "ae_start"}, "today"]}]});
+    insta::assert_snapshot!(
+        [
+            refused(&overlapping, &[rule(both())]),
+            refused(&narrower, &[about("hr", both())]),
+            refused(&repeats, &[rule(both())]),
+            refused(&instances, &[rule(in_or)]),
+        ]
+        .concat()
+    );
+    // Naming the event is the way out.
+    let named = json!({"<": [{"var": "e2.hr"}, {"var": "sbp"}]});
+    let rows = [
+        row("e1", json!({"sbp": "50"})),
+        row("e2", json!({"sbp": "100", "hr": "60"})),
+    ];
+    assert_eq!(
+        asked(&overlapping, rule(named), &rows),
+        [at("e1", Outcome::Fail), at("e2", Outcome::Pass)]
+    );
+}
+
+#[test]
+fn events_are_weighed_arm_by_arm() {
+    // In each arm the vitals stand at all visits and the age at one.
+    let sound = project(&[
+        ("s_a", &["base"]),
+        ("v_a", &["vitals"]),
+        ("w_a", &["vitals"]),
+        ("s_b:2", &["base", "vitals"]),
+        ("v_b:2", &["vitals"]),
+    ]);
+    let logic = || json!({"and": [{">=": [{"var": "age"}, 18]}, {"<": [{"var": "sbp"}, 180]}]});
+    let arm_b = [
+        row("s_b", json!({"age": "50", "sbp": "120"})),
+        row("v_b", json!({"sbp": "220"})),
+    ];
+    assert_eq!(
+        asked(&sound, about("age", logic()), &arm_b),
+        [at("s_b", Outcome::Pass), at("v_b", Outcome::Fail)]
+    );
+    // Wide enough over the whole project, but not in arm 2.
+    let crossed = project(&[
+        ("v_a", &["vitals", "lab"]),
+        ("w_a", &["vitals", "lab"]),
+        ("x_b:2", &["lab"]),
+        ("y_b:2", &["lab"]),
+    ]);
+    // An arm that lacks the one form the rule is about is not asked; lacking another, it is refused.
+    let partly = project(&[("s_a", &["base", "ecg"]), ("s_b:2", &["base"])]);
+    let ecg = || json!({"and": [{">=": [{"var": "age"}, 18]}, {"<": [{"var": "ecg"}, 450]}]});
+    assert_eq!(
+        asked(
+            &partly,
+            about("ecg", ecg()),
+            &[row("s_b", json!({"age": "50"}))]
+        ),
+        []
+    );
+    let apart = project(&[("s_a", &["base"]), ("s_b:2", &["ecg"])]);
+    insta::assert_snapshot!(
+        [
+            refused(
+                &crossed,
+                &[rule(json!({"<": [{"var": "hr"}, {"var": "sbp"}]}))]
+            ),
+            refused(&partly, &[about("age", ecg())]),
+            refused(&apart, &[rule(ecg())]),
+        ]
+        .concat()
+    );
+}
+
+#[test]
+fn a_rule_that_names_its_events_is_asked_when_the_first_has_no_row() {
+    let dictionary = project(&[
+        ("v1", &["vitals"]),
+        ("v2", &["vitals"]),
+        ("v_b:2", &["vitals"]),
+    ]);
+    let logic =
+        || json!({"and": [{"<": [{"var": "v1.sbp"}, 180]}, {"<": [{"var": "v2.sbp"}, 180]}]});
+    assert_eq!(
+        asked(
+            &dictionary,
+            rule(logic()),
+            &[row("v2", json!({"sbp": "220"}))]
+        ),
+        [at("v2", Outcome::Fail)]
+    );
+    assert_eq!(
+        asked(
+            &dictionary,
+            rule(logic()),
+            &[row("v2", json!({"sbp": "120"}))]
+        ),
+        [at("v2", Outcome::FormNotOpened)]
+    );
+    let either = json!({"or": [{"<": [{"var": "v1.sbp"}, 180]}, {"<": [{"var": "v_b.sbp"}, 180]}]});
+    assert_eq!(
+        asked(
+            &dictionary,
+            rule(either),
+            &[row("v_b", json!({"sbp": "120"}))]
+        ),
+        [at("v_b", Outcome::Pass)]
+    );
+}
+
+#[test]
+fn a_rule_about_the_rows_event_is_asked_on_every_row() {
+    let dictionary = project(&[("v1", &["vitals"]), ("v2", &["vitals"])]);
+    let logic = json!({"!=": [{"var": "redcap_event_name"}, "v2"]});
+    let rows = [
+        row("v1", json!({"sbp": "1"})),
+        row("v2", json!({"sbp": "1"})),
+    ];
+    assert_eq!(
+        asked(&dictionary, rule(logic), &rows),
+        [at("v1", Outcome::Pass), at("v2", Outcome::Fail)]
+    );
+}
