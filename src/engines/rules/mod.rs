@@ -55,6 +55,7 @@ mod record_view;
 mod result;
 mod rule;
 mod scope;
+mod scope_choice;
 mod set;
 mod study;
 #[cfg(test)]

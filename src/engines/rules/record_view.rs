@@ -154,19 +154,10 @@ impl<'a> RecordView<'a> {
         if instrument == Some(form) {
             return Place::Row(row);
         }
-        if layout.is_designated(here, form) {
-            return match (layout.is_repeating(here, form), instrument) {
-                (true, _) => Place::Ambiguous,
-                (false, None) => Place::Row(row),
-                (false, Some(_)) => base(here),
-            };
-        }
-        match layout.sole_event(form, layout.arm(here)) {
-            Some(event) if layout.is_repeating(event, form) || layout.event_repeats(event) => {
-                Place::Ambiguous
-            }
-            Some(event) => base(event),
+        match layout.source(here, form) {
             None => Place::Ambiguous,
+            Some(event) if event == here && instrument.is_none() => Place::Row(row),
+            Some(event) => base(event),
         }
     }
 

@@ -152,6 +152,16 @@ fn a_visit_date_used_at_several_events_needs_its_event() {
     };
     insta::assert_snapshot!(faults(&[call()], &study)[0].to_string());
     visit.event = Some("visit2".to_owned());
+    // So does an anchor: one event's visit date is not another's.
+    let visits = [Visit {
+        anchor_field: "visit_date".to_owned(),
+        ..visit.clone()
+    }];
+    let study = Study {
+        visits: &visits,
+        ..Study::typed_by(&dictionary)
+    };
+    insta::assert_snapshot!(faults(&[call()], &study)[0].to_string());
     let visits = [visit];
     let study = Study {
         visits: &visits,

@@ -7,6 +7,7 @@
 )]
 
 mod blanking;
+mod designation;
 mod differential;
 mod faults;
 mod functions;

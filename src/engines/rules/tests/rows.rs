@@ -84,17 +84,23 @@ fn a_form_at_one_event_is_read_from_there() {
             ("visit2", None, &Outcome::Fail)
         ]
     );
-    // Asked from the other side, nobody says which visit is meant.
+    // Written about the other field, it is the same rule.
     let results = evaluate(
         &longitudinal(),
         about("enroll_date", logic),
         &[
             base("screening", json!({"enroll_date": "2026-01-10"})),
             base("visit1", json!({"visit_date": "2026-01-11"})),
+            base("visit2", json!({"visit_date": "2026-01-09"})),
         ],
     );
-    let ambiguous = unknown(Reason::AmbiguousEvent, &["visit_date"]);
-    assert_eq!(places(&results), [("screening", None, &ambiguous)]);
+    assert_eq!(
+        places(&results),
+        [
+            ("visit1", None, &Outcome::Pass),
+            ("visit2", None, &Outcome::Fail)
+        ]
+    );
 }
 
 #[test]
