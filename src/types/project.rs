@@ -4,6 +4,37 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::near_miss::nearest;
+
+#[cfg(test)]
+mod tests;
+
+/// What a field may be to the agent: the keys of `[fields]`.
+pub const FIELD_ROLES: [&str; 13] = [
+    "record_id",
+    "enrollment_date",
+    "consent_date",
+    "sex",
+    "site",
+    "age",
+    "guardian_consent_date",
+    "exposure_start",
+    "ae_form",
+    "ae_term",
+    "ae_start",
+    "ae_serious",
+    "ae_severity",
+];
+
+/// What a weekly report may consist of: the values of `report.sections`.
+pub const REPORT_SECTIONS: [&str; 5] = [
+    "enrollment",
+    "data_quality",
+    "ae_summary",
+    "upcoming_visits",
+    "deviations",
+];
+
 /// One study, as written in its TOML file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,8 +201,15 @@ impl Default for LlmConfig {
 #[non_exhaustive]
 pub enum ProjectFault {
     /// Not TOML, an unknown key, a missing key, a wrong type.
-    #[error("{0}")]
-    Toml(#[from] toml::de::Error),
+    #[error("{line}:{column}: {what}")]
+    Toml {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// One sentence.
+        what: String,
+    },
     /// The value is understood but cannot be right.
     #[error("{key}: {what}")]
     Value {
@@ -183,21 +221,19 @@ pub enum ProjectFault {
 }
 
 impl ProjectFile {
-    /// Parses and checks a project file.
+    /// Parses and checks a project file. What only the study's dictionary can tell is left to whoever
+    /// has it.
     ///
     /// # Errors
     /// Names the key, and the line for syntax, of the first fault.
     pub fn parse(text: &str) -> Result<Self, ProjectFault> {
-        let file: Self = toml::from_str(text.trim_start_matches('\u{feff}'))?;
-        let fault = |key: &str, what: String| ProjectFault::Value {
-            key: key.to_owned(),
-            what,
-        };
+        let text = text.trim_start_matches('\u{feff}');
+        let file: Self = toml::from_str(text).map_err(|error| toml_fault(text, &error))?;
         if !is_slug(&file.id) {
             return Err(fault(
                 "id",
                 format!(
-                    "`{}` may hold only letters, digits, `.`, `_` and `-` (at most 64)",
+                    "`{}` 只能含字母、数字、`.`、`_`、`-`，最多 64 个字符 (may hold only letters, digits, `.`, `_` and `-`, at most 64)",
                     file.id
                 ),
             ));
@@ -206,31 +242,133 @@ impl ProjectFile {
             return Err(fault(
                 "timezone",
                 format!(
-                    "`{}` is no IANA time zone such as Asia/Shanghai",
+                    "`{}` 不是 IANA 时区，应如 Asia/Shanghai (no IANA time zone)",
                     file.timezone
                 ),
             ));
         }
-        for (at, visit) in file.visits.iter().enumerate() {
-            if file.visits[..at]
-                .iter()
-                .any(|v| v.id == visit.id && v.event == visit.event)
-            {
+        file.check_fields()?;
+        file.check_members()?;
+        file.check_visits()?;
+        file.check_report()?;
+        Ok(file)
+    }
+
+    /// An unknown role would be a check that quietly never happens.
+    fn check_fields(&self) -> Result<(), ProjectFault> {
+        match self
+            .fields
+            .keys()
+            .find(|role| !FIELD_ROLES.contains(&role.as_str()))
+        {
+            None => Ok(()),
+            Some(role) => Err(fault(
+                &format!("fields.{role}"),
+                format!(
+                    "没有这个键 (no such key){}",
+                    did_you_mean(role, &FIELD_ROLES)
+                ),
+            )),
+        }
+    }
+
+    fn check_members(&self) -> Result<(), ProjectFault> {
+        for (at, member) in self.members.iter().enumerate() {
+            let key = format!("members[{at}].wecom_user");
+            let user = &member.wecom_user;
+            if user.trim().is_empty() {
+                return Err(fault(
+                    &key,
+                    "为空；写上成员的企业微信账号 (is empty, write the member's WeCom user id)"
+                        .to_owned(),
+                ));
+            }
+            let same = |other: &&Member| other.wecom_user.to_lowercase() == user.to_lowercase();
+            if let Some(earlier) = self.members.iter().take(at).find(same) {
+                return Err(fault(
+                    &key,
+                    format!(
+                        "`{user}` 与前面的 `{}` 是同一个账号（不分大小写）；只留一个 (the same account twice, letter case does not count)",
+                        earlier.wecom_user
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_visits(&self) -> Result<(), ProjectFault> {
+        for (at, visit) in self.visits.iter().enumerate() {
+            let same = |other: &Visit| other.id == visit.id && other.event == visit.event;
+            if self.visits.iter().take(at).any(same) {
                 return Err(fault(
                     &format!("visits[{at}].id"),
-                    format!("visit `{}` is listed twice", visit.id),
+                    format!(
+                        "访视 `{}` 出现两次；只留一个 (the visit is listed twice)",
+                        visit.id
+                    ),
                 ));
             }
         }
-        for (at, member) in file.members.iter().enumerate() {
-            if member.wecom_user.trim().is_empty() {
+        Ok(())
+    }
+
+    fn check_report(&self) -> Result<(), ProjectFault> {
+        for section in &self.report.sections {
+            if !REPORT_SECTIONS.contains(&section.as_str()) {
                 return Err(fault(
-                    &format!("members[{at}].wecom_user"),
-                    "is empty; write the member's WeCom user id".to_owned(),
+                    "report.sections",
+                    format!(
+                        "没有 `{section}` 这一节 (no such section){}",
+                        did_you_mean(section, &REPORT_SECTIONS)
+                    ),
                 ));
             }
         }
-        Ok(file)
+        for name in &self.report.recipients {
+            if !self.groups.contains_key(name) && !self.is_member(name) {
+                let known: Vec<&str> = self
+                    .groups
+                    .keys()
+                    .map(String::as_str)
+                    .chain(self.members.iter().map(|member| member.wecom_user.as_str()))
+                    .collect();
+                return Err(fault(
+                    "report.recipients",
+                    format!(
+                        "`{name}` 既不是成员也不是 [groups] 中的组 (neither a member nor a group){}",
+                        did_you_mean(name, &known)
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody is a member; letter case does not count.
+    fn is_member(&self, user: &str) -> bool {
+        self.members
+            .iter()
+            .any(|member| member.wecom_user.to_lowercase() == user.to_lowercase())
+    }
+
+    /// What is odd about the file but may be meant, one sentence each.
+    #[must_use]
+    pub fn oddities(&self) -> Vec<String> {
+        let mut odd = Vec::new();
+        for (name, people) in &self.groups {
+            if people.is_empty() {
+                odd.push(format!(
+                    "groups.{name} 是空的，发给它的消息无人收到 (the group is empty)"
+                ));
+            }
+            for person in people.iter().filter(|person| !self.is_member(person)) {
+                odd.push(format!(
+                    "groups.{name} 中的 `{person}` 不是项目成员，收得到消息但不能提问；需要时加到 [[members]] (not a member of the project)"
+                ));
+            }
+        }
+        odd
     }
 
     /// The field that plays `role` (`consent_date`, `sex`, …); `None` when unset or set to "".
@@ -240,6 +378,40 @@ impl ProjectFile {
             .get(role)
             .map(String::as_str)
             .filter(|name| !name.is_empty())
+    }
+}
+
+fn fault(key: &str, what: String) -> ProjectFault {
+    ProjectFault::Value {
+        key: key.to_owned(),
+        what,
+    }
+}
+
+/// The nearest known name, or, with nothing near, all of them.
+fn did_you_mean(written: &str, known: &[&str]) -> String {
+    match nearest(written, known.iter().copied()) {
+        Some(near) => format!("；是否想写 did you mean `{near}`?"),
+        None if known.is_empty() => String::new(),
+        None => format!("；可用 known: {}", known.join(", ")),
+    }
+}
+
+/// The parser's report, which draws the line with an arrow below it, as one sentence with a place.
+fn toml_fault(text: &str, error: &toml::de::Error) -> ProjectFault {
+    let at = error.span().map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or(text);
+    let what: Vec<&str> = error.message().split_whitespace().collect();
+    ProjectFault::Toml {
+        line: before.matches('\n').count() + 1,
+        column: before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1,
+        what: format!("{}；改正后重试 (correct it and run again)", what.join(" ")),
     }
 }
 

@@ -17,8 +17,13 @@ use crate::{
         database::{Database, query_failed},
         logging, process,
     },
-    store::projects,
-    types::project::{EdcConfig, ProjectFile},
+    skills::schedule,
+    store::{projects, skills},
+    types::{
+        dictionary::{Dictionary, Field, ValueType},
+        near_miss::nearest,
+        project::{EdcConfig, ProjectFault, ProjectFile},
+    },
 };
 
 /// Arguments.
@@ -55,13 +60,18 @@ pub fn actor() -> String {
 /// # Errors
 /// See [`Failure`].
 pub fn run(args: Args) -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
     match args.command {
         Command::Apply { file } => {
             let project = read(&file)?;
             process::block_on(async move {
                 let database = Database::open("project", 2).await?;
-                let applied = apply(&database.pool, &project).await;
+                let applied = async {
+                    let changed = apply(&database.pool, &project).await?;
+                    warn_of_missing_skills(&database.pool, &project).await?;
+                    Ok::<_, Failure>(changed)
+                };
+                let applied = applied.await;
                 database.close().await?;
                 let changed = applied?;
                 let word = if changed {
@@ -69,7 +79,10 @@ pub fn run(args: Args) -> CommandResult {
                 } else {
                     "没有变化 unchanged"
                 };
-                println!("项目 {}（{}）：{word}", project.id, project.name);
+                output::say(format_args!(
+                    "项目 {}（{}）：{word}",
+                    project.id, project.name
+                ))?;
                 Ok(ExitCode::SUCCESS)
             })
         }
@@ -98,7 +111,7 @@ pub fn run(args: Args) -> CommandResult {
                             p.members.to_string(),
                         ]);
                     }
-                    println!("{table}");
+                    output::say(table)?;
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -121,11 +134,28 @@ pub fn read(path: &Path) -> Result<ProjectFile, Failure> {
         Failure::Usage(format!(
             "{}：第 {} 字节起不是 UTF-8，请另存为 UTF-8 (not UTF-8, save it as UTF-8)",
             path.display(),
-            error.utf8_error().valid_up_to()
+            error.utf8_error().valid_up_to() + 1
         ))
     })?;
-    let mut project = ProjectFile::parse(&text)
-        .map_err(|fault| Failure::Usage(format!("{}：{fault}", path.display())))?;
+    let mut project = ProjectFile::parse(&text).map_err(|fault| {
+        // `file:line:column` is a place that editors open.
+        let colon = match fault {
+            ProjectFault::Toml { .. } => ":",
+            _ => "：",
+        };
+        Failure::Usage(format!("{}{colon}{fault}", path.display()))
+    })?;
+    for (key, cron) in [
+        ("weekly", &project.report.weekly),
+        ("chronicle", &project.report.chronicle),
+    ] {
+        if let Some(Err(what)) = cron.as_deref().map(schedule::check) {
+            return Err(Failure::Usage(format!(
+                "{}：report.{key}: {what}；写作 分 时 日 月 周，如 \"0 9 * * 1\" (not a five-field cron expression that fires)",
+                path.display()
+            )));
+        }
+    }
     if let EdcConfig::RedcapFiles { dir } = &mut project.edc {
         let base = path.parent().unwrap_or(Path::new("."));
         let joined = base.join(&dir);
@@ -154,31 +184,12 @@ pub async fn apply(pool: &sqlx::PgPool, project: &ProjectFile) -> Result<bool, F
     let edc = EdcPool::default().open(&project.edc).map_err(faulty)?;
     let dictionary = edc.dictionary().await.map_err(faulty)?;
     for warning in edc.warnings().await.map_err(faulty)? {
-        eprintln!("注意 warning: {warning}");
+        output::warn(format_args!("注意 warning: {warning}"));
     }
-    for (role, field) in &project.fields {
-        // The site may be REDCap's own pseudo-field, which no dictionary lists.
-        let known = field.is_empty()
-            || dictionary.field(field).is_some()
-            || dictionary.forms.contains(field)
-            || field.starts_with("redcap_");
-        if !known {
-            return Err(Failure::Usage(format!(
-                "项目 {}：fields.{role} = \"{field}\" 不在数据字典中；改成字典里的字段名 (not in the data dictionary)",
-                project.id
-            )));
-        }
+    for oddity in project.oddities() {
+        output::warn(format_args!("注意 warning: {oddity}"));
     }
-    for visit in &project.visits {
-        for field in [&visit.date_field, &visit.anchor_field] {
-            if dictionary.field(field).is_none() {
-                return Err(Failure::Usage(format!(
-                    "项目 {}：访视 {} 的 `{field}` 不在数据字典中 (a visit's field is not in the data dictionary)",
-                    project.id, visit.id
-                )));
-            }
-        }
-    }
+    check_names(project, &dictionary)?;
     let applied = async {
         let mut tx = pool.begin().await?;
         let changed = projects::apply(&mut tx, project, &actor()).await?;
@@ -186,4 +197,110 @@ pub async fn apply(pool: &sqlx::PgPool, project: &ProjectFile) -> Result<bool, F
         Ok::<_, sqlx::Error>(changed)
     };
     applied.await.map_err(query_failed)
+}
+
+/// Every field that the project file names is one the study has, of a type that fits.
+fn check_names(project: &ProjectFile, dictionary: &Dictionary) -> Result<(), Failure> {
+    let refused =
+        |key: &str, what: String| Err(Failure::Usage(format!("项目 {}：{key} {what}", project.id)));
+    for (role, field) in &project.fields {
+        if !field.is_empty() && !stands_for_something(field, dictionary) {
+            let what = format!(
+                "= \"{field}\" 不在数据字典中；改成字典里的字段名 (not in the data dictionary){}",
+                hint(field, dictionary)
+            );
+            return refused(&format!("fields.{role}"), what);
+        }
+    }
+    for (alias, field) in &project.aliases {
+        if !stands_for_something(field, dictionary) {
+            let what = format!(
+                "= \"{field}\" 不在数据字典中；改成字典里的字段名 (not in the data dictionary){}",
+                hint(field, dictionary)
+            );
+            return refused(&format!("aliases.\"{alias}\""), what);
+        }
+    }
+    for visit in &project.visits {
+        for (key, name) in [
+            ("date_field", &visit.date_field),
+            ("anchor_field", &visit.anchor_field),
+        ] {
+            let key = format!("访视 {} 的 {key}", visit.id);
+            match dictionary.field(name).map(Field::value_type) {
+                None => {
+                    let what = format!(
+                        "= \"{name}\" 不在数据字典中；改成字典里的字段名 (not in the data dictionary){}",
+                        hint(name, dictionary)
+                    );
+                    return refused(&key, what);
+                }
+                Some(ValueType::Date | ValueType::DateTime) => {}
+                Some(_) => {
+                    let what = format!(
+                        "= \"{name}\" 不是日期字段；改成有日期校验的字段 (no date field, name one with a date validation)"
+                    );
+                    return refused(&key, what);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `name` is a field, a form or its status, one column of a checkbox, or one of REDCap's own
+/// pseudo-fields, which no dictionary lists.
+fn stands_for_something(name: &str, dictionary: &Dictionary) -> bool {
+    let is_form = |name: &str| dictionary.forms.iter().any(|form| form == name);
+    let is_choice = || {
+        let field = name
+            .split_once("___")
+            .and_then(|(field, _)| dictionary.field(field));
+        field.is_some_and(|field| {
+            field
+                .choices
+                .iter()
+                .any(|choice| field.checkbox_column(&choice.code) == name)
+        })
+    };
+    dictionary.field(name).is_some()
+        || is_form(name)
+        || name.strip_suffix("_complete").is_some_and(is_form)
+        || PSEUDO_FIELDS.contains(&name)
+        || is_choice()
+}
+
+/// Columns of REDCap's export that are no fields of the dictionary.
+const PSEUDO_FIELDS: [&str; 4] = [
+    "redcap_event_name",
+    "redcap_repeat_instrument",
+    "redcap_repeat_instance",
+    "redcap_data_access_group",
+];
+
+fn hint(name: &str, dictionary: &Dictionary) -> String {
+    let names = dictionary.fields().iter().map(|field| field.name.as_str());
+    nearest(name, names.chain(PSEUDO_FIELDS)).map_or_else(String::new, |near| {
+        format!("；是否想写 did you mean `{near}`?")
+    })
+}
+
+/// Deviations are counted from the findings of skills; those may be applied after the project.
+async fn warn_of_missing_skills(pool: &sqlx::PgPool, project: &ProjectFile) -> Result<(), Failure> {
+    if project.report.deviation_skills.is_empty() {
+        return Ok(());
+    }
+    let mut conn = pool.acquire().await.map_err(query_failed)?;
+    let active = skills::active(&mut conn, &project.id, None)
+        .await
+        .map_err(query_failed)?;
+    for wanted in &project.report.deviation_skills {
+        if !active.iter().any(|skill| skill.skill_type == *wanted) {
+            output::warn(format_args!(
+                "注意 warning: report.deviation_skills 中的 `{wanted}` 还不是项目启用的技能；用 `iit skills apply --project {} PATH` 启用 (not an active skill yet)",
+                project.id
+            ));
+        }
+    }
+    Ok(())
 }
