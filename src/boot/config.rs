@@ -1,4 +1,4 @@
-//! Settings from the environment (and `.env`, which `boot::main` has read by then). Each is explained in
+//! Settings from the environment (and `.env`, which has been read into it by then). Each is explained in
 //! `.env.example`.
 
 use std::{net::SocketAddr, str::FromStr, time::Duration};

@@ -4,12 +4,20 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Starts logging at `usual` unless `RUST_LOG` says otherwise: text for a terminal, JSON for a log
-/// collector. Called twice, the second call changes nothing.
+/// Logging of a process that stays: at `usual` unless `RUST_LOG` says otherwise, as text for a terminal
+/// and JSON for a log collector. Called twice, the second call changes nothing.
 pub fn start(usual: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        EnvFilter::new(format!("{usual},sqlx=warn,apalis_core=warn,hyper=warn"))
-    });
+    with_filter(&format!("{usual},sqlx=warn,apalis_core=warn,hyper=warn"));
+}
+
+/// Logging of a command that answers and ends: nothing unless `RUST_LOG` asks for it. What such a command
+/// has to say stands in its output and in the sentence it fails with.
+pub fn one_shot() {
+    with_filter("off");
+}
+
+fn with_filter(usual: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let registry = tracing_subscriber::registry().with(filter);
     let started = if std::io::stderr().is_terminal() {
         registry

@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod config;
 pub mod database;
+pub mod dotenv;
 pub mod logging;
 pub mod postgres;
 pub mod process;
@@ -16,7 +17,5 @@ pub fn main() -> ExitCode {
     // One TLS provider for the whole process, before anything can build a client. An error means that
     // one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // A missing .env is the usual case; an unreadable one shows as missing settings.
-    let _ = dotenvy::dotenv();
     cli::main()
 }

@@ -20,6 +20,15 @@ use crate::{
 /// How often a waiting command looks at the counts.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 
+/// What people see until it is known how many records there are.
+const PLANNING: &str = "{spinner} 正在规划… planning…  {elapsed}";
+/// What they see from then on.
+const WORKING: &str = "{bar:32} {pos}/{len} 例  发现 {msg}  {elapsed}  剩余 {eta}";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
 /// Queues a QC request and wakes the workers.
 ///
 /// # Errors
@@ -78,17 +87,15 @@ impl Finished {
 /// The database failed, or the batch could not be done.
 pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
     let bar = ProgressBar::with_draw_target(
-        Some(0),
+        None,
         if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         },
     );
-    let style = "{bar:32} {pos}/{len} 例  发现 {msg}  {elapsed}  剩余 {eta}";
-    bar.set_style(
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    bar.set_style(style(PLANNING));
+    let mut planned = false;
     let mut ticks = tokio::time::interval(LOOK_EVERY);
     let batch = loop {
         ticks.tick().await;
@@ -97,9 +104,18 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
             .await
             .map_err(query_failed)?
             .ok_or_else(|| query_failed(format!("batch {id} is gone")))?;
-        bar.set_length(u64::try_from(batch.total).unwrap_or(0));
-        bar.set_position(u64::try_from(batch.done + batch.failed).unwrap_or(0));
-        bar.set_message(batch.findings.to_string());
+        // Before the plan is made there is no total: a bar of 0 out of 0 would look finished.
+        if batch.total == 0 {
+            bar.tick();
+        } else {
+            if !planned {
+                bar.set_style(style(WORKING));
+                planned = true;
+            }
+            bar.set_length(u64::try_from(batch.total).unwrap_or(0));
+            bar.set_position(u64::try_from(batch.done + batch.failed).unwrap_or(0));
+            bar.set_message(batch.findings.to_string());
+        }
         if !matches!(batch.state.as_str(), "planning" | "running") {
             break batch;
         }

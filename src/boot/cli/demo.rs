@@ -1,5 +1,8 @@
 //! `iit demo`: a sample study on the private Postgres, checked as a whole, then open for messages. It
 //! needs no key and no network.
+//!
+//! There is one demo project a database. A demo started from another folder points it there and says so;
+//! one that still runs from the earlier folder goes on, with the new folder's data.
 
 use std::{
     net::SocketAddr,
@@ -9,12 +12,13 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     batch,
     exit::{CommandResult, Failure},
-    project, skills, summary,
+    output, project, skills, summary,
 };
 use crate::{
     boot::{
@@ -24,7 +28,11 @@ use crate::{
         wiring::{self, Parts, Wiring, common_parts},
     },
     jobs::QUEUES,
-    types::clock::Clock,
+    store::projects,
+    types::{
+        clock::Clock,
+        project::{EdcConfig, ProjectFile},
+    },
 };
 
 /// The sample project's id.
@@ -83,17 +91,27 @@ pub struct Args {
 /// # Errors
 /// See [`Failure`].
 pub fn run(args: Args) -> CommandResult {
-    logging::start("warn");
+    if args.once {
+        logging::one_shot();
+    } else {
+        logging::start("warn");
+    }
     let mut config = Config::from_env()?;
     if let Some(port) = args.port {
         config.bind = SocketAddr::new(config.bind.ip(), port);
     }
     process::block_on(async move {
         let stop = process::stop_on_signals()?;
-        println!("准备数据库… · preparing the database…");
+        output::say("准备数据库… · preparing the database…")?;
         let database = Arc::new(Database::open("demo", 20).await?);
-        println!("数据库 database: {}", database.server.describe());
-        let outcome = execute(&args, config, &database, &stop).await;
+        let told = output::say(format_args!(
+            "数据库 database: {}",
+            database.server.describe()
+        ));
+        let outcome = match told {
+            Ok(()) => execute(&args, config, &database, &stop).await,
+            Err(failure) => Err(failure),
+        };
         stop.cancel();
         if let Ok(database) = Arc::try_unwrap(database) {
             database.close().await?;
@@ -117,9 +135,17 @@ async fn execute(
             file.id
         )));
     }
+    let before = moved_from(&database.pool, &file).await;
     project::apply(&database.pool, &file).await?;
+    if let Some(before) = before {
+        output::say(format_args!(
+            "注意：示例项目原用 {}，现改用 {}；同一数据库上若还有别的 demo 在运行，它此后检查的也是这里 (the demo project now points to this folder, for every demo on this database)",
+            before.display(),
+            data_of(&file).display()
+        ))?;
+    }
     skills::apply_to(&database.pool, &file, None, &folder.join("skills")).await?;
-    println!("示例研究 sample study: {}", folder.display());
+    output::say(format_args!("示例研究 sample study: {}", folder.display()))?;
 
     let token = config
         .api_token
@@ -156,7 +182,7 @@ async fn execute(
             finished = batch::wait(&database.pool, id) => finished?,
             () = stop.cancelled(), if !args.once => return Ok(()),
         };
-        println!("\n{}", summary::summary(&finished));
+        output::say(format_args!("\n{}", summary::summary(&finished)))?;
         if finished.batch.failed > 0 {
             return Err(Failure::Outside(format!(
                 "{} 例未能检查 (records could not be checked)",
@@ -164,9 +190,9 @@ async fn execute(
             )));
         }
         if !args.once {
-            println!("{}", how_to_talk(address, &token));
+            output::say(how_to_talk(address, &token, &data_of(&file)))?;
             stop.cancelled().await;
-            println!("正在停止… · stopping…");
+            output::say("正在停止… · stopping…")?;
         }
         Ok(())
     };
@@ -182,8 +208,10 @@ async fn execute(
     Ok(ExitCode::SUCCESS)
 }
 
-fn how_to_talk(address: SocketAddr, token: &SecretString) -> String {
+fn how_to_talk(address: SocketAddr, token: &SecretString, data: &Path) -> String {
     let token = token.expose_secret();
+    let records = data.join("records.csv");
+    let records = records.display();
     format!(
         r#"
 正在监听 listening on http://{address}
@@ -197,9 +225,25 @@ fn how_to_talk(address: SocketAddr, token: &SecretString) -> String {
   iit pending list --project {PROJECT} --status open
 企业微信 WeCom: 设置 .env.example 中的 WECOM_*，把应用的回调地址填为 <公网地址>/wecom/callback
   (set the WECOM_* variables and point the app's callback there)
-改 demo/study/records.csv 里的一个值再质控一次，结果会跟着变 (change a cell and check again)。
+改 {records} 里的一个值再质控一次，结果会跟着变 (change a cell and check again)。
 按 Ctrl-C 停止；数据会保留 · Ctrl-C stops; data is kept."#
     )
+}
+
+/// The folder of the study's data.
+fn data_of(file: &ProjectFile) -> PathBuf {
+    match &file.edc {
+        EdcConfig::RedcapFiles { dir } => dir.clone(),
+        EdcConfig::Redcap { url, .. } => url.into(),
+    }
+}
+
+/// Where the demo project's data was until now, if that was somewhere else.
+async fn moved_from(pool: &PgPool, file: &ProjectFile) -> Option<PathBuf> {
+    let mut conn = pool.acquire().await.ok()?;
+    // A project that an older version stored may not be readable; it is about to be replaced.
+    let before = projects::get(&mut conn, PROJECT).await.ok()??;
+    Some(data_of(&before.file)).filter(|before| *before != data_of(file))
 }
 
 /// The sample study: `./demo` in the repository, else a copy under the data folder, made once.

@@ -1,13 +1,13 @@
 //! `iit doctor`: what was found, and what is missing.
 
-use std::{process::ExitCode, time::Instant};
+use std::{path::Path, process::ExitCode, time::Instant};
 
 use super::{
-    exit::{CommandResult, found_something},
+    exit::{CommandResult, Failure, found_something},
     output,
 };
 use crate::{
-    adapters::edc::EdcPool,
+    adapters::edc::{EdcError, EdcPool},
     boot::{
         config::Config,
         database::{Database, query_failed},
@@ -17,25 +17,32 @@ use crate::{
     store::projects,
 };
 
-/// Runs the command: exit code 1 when something needs a person.
+/// Runs the command: exit code 1 when something needs a person. `env_file`: the `.env` file that was read.
 ///
 /// # Errors
-/// See [`super::exit::Failure`].
-pub fn run() -> CommandResult {
-    logging::start("warn");
+/// See [`Failure`].
+pub fn run(env_file: Option<&Path>) -> CommandResult {
+    logging::one_shot();
     let config = Config::from_env()?;
+    let mut rows = settings(&config, env_file);
     process::block_on(async move {
         let begun = Instant::now();
         let database = Database::open("doctor", 2).await?;
-        let took = begun.elapsed();
-        let checked = check(&config, &database, took.as_millis()).await;
+        let took = begun.elapsed().as_millis();
+        rows.push(Row::new(
+            "数据库 database",
+            Mark::Fine,
+            format!("{}，{took} ms", database.server.describe()),
+        ));
+        let found = stored(&database).await;
         database.close().await?;
-        let (rows, sound) = checked?;
+        rows.extend(found?);
         let mut table = output::table(&["检查 check", "结果 result", "说明 detail"]);
-        for (name, fine, detail) in rows {
-            table.add_row([name, if fine { "✓" } else { "✗" }.to_owned(), detail]);
+        let sound = rows.iter().all(|row| row.mark != Mark::Fault);
+        for row in rows {
+            table.add_row([row.check, row.mark.sign().to_owned(), row.detail]);
         }
-        println!("{table}");
+        output::say(table)?;
         Ok(if sound {
             ExitCode::SUCCESS
         } else {
@@ -44,36 +51,88 @@ pub fn run() -> CommandResult {
     })
 }
 
-type Rows = Vec<(String, bool, String)>;
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// As it should be.
+    Fine,
+    /// Not set up, which is allowed; the detail says what does not work for it.
+    Absent,
+    /// Works, but is odd.
+    Odd,
+    /// Needs a person; the only one that makes the exit code 1.
+    Fault,
+}
 
-async fn check(
-    config: &Config,
-    database: &Database,
-    ms: u128,
-) -> Result<(Rows, bool), super::exit::Failure> {
-    let mut rows: Rows = Vec::new();
-    rows.push((
-        "数据库 database".to_owned(),
-        true,
-        format!("{}，{ms} ms", database.server.describe()),
-    ));
-    let on_off = |set: bool| {
-        if set {
-            "已配置 set"
-        } else {
-            "未配置 not set"
+impl Mark {
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Fine => "✓",
+            Self::Absent => "–",
+            Self::Odd => "!",
+            Self::Fault => "✗",
         }
+    }
+}
+
+struct Row {
+    check: String,
+    mark: Mark,
+    detail: String,
+}
+
+impl Row {
+    fn new(check: impl Into<String>, mark: Mark, detail: impl Into<String>) -> Self {
+        Self {
+            check: check.into(),
+            mark,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// What is set, and what does not work because it is not.
+fn settings(config: &Config, env_file: Option<&Path>) -> Vec<Row> {
+    let row = |check: &str, set: bool, with: &str, without: &str| match set {
+        true => Row::new(check, Mark::Fine, with),
+        false => Row::new(check, Mark::Absent, format!("未配置 not set：{without}")),
     };
-    rows.push((
-        "接口令牌 IIT_API_TOKEN".to_owned(),
-        true,
-        on_off(config.api_token.is_some()).to_owned(),
-    ));
-    rows.push((
-        "企业微信 WECOM_*".to_owned(),
-        true,
-        on_off(config.wecom.is_some()).to_owned(),
-    ));
+    vec![
+        match env_file {
+            Some(path) => Row::new(
+                "配置文件 .env",
+                Mark::Fine,
+                format!("已读取 read: {}", path.display()),
+            ),
+            None => Row::new(
+                "配置文件 .env",
+                Mark::Absent,
+                "没有；只用环境变量 (none, settings come from the environment only)",
+            ),
+        },
+        row(
+            "接口令牌 IIT_API_TOKEN",
+            config.api_token.is_some(),
+            "已配置 set",
+            "REST 接口拒绝所有调用 (the API refuses every call)",
+        ),
+        row(
+            "企业微信 WECOM_*",
+            config.wecom.is_some(),
+            "已配置 set",
+            "不能从企业微信发消息，也不会向其发送 (nobody can write from WeCom, nothing is sent to it)",
+        ),
+        Row::new(
+            "语言模型 LLM_*",
+            Mark::Absent,
+            "本版本不使用：消息按关键词理解，软规则交人工复核 (not used by this version: messages are understood by keywords, soft rules go to a person)",
+        ),
+    ]
+}
+
+/// What stands in the database and behind its projects.
+async fn stored(database: &Database) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
     let mut conn = database.pool.acquire().await.map_err(query_failed)?;
     let dead: i64 = depth::depth(&mut conn)
         .await
@@ -82,13 +141,26 @@ async fn check(
         .filter(|depth| depth.state == "dead")
         .map(|depth| depth.jobs)
         .sum();
-    rows.push((
-        "死任务 dead jobs".to_owned(),
-        dead == 0,
-        format!("{dead}（`iit queue dead`）"),
-    ));
+    rows.push(match dead {
+        0 => Row::new("死任务 dead jobs", Mark::Fine, "0"),
+        _ => Row::new(
+            "死任务 dead jobs",
+            Mark::Fault,
+            format!(
+                "{dead}；原因见 `iit queue dead`，重试用 `iit queue retry` (see why, try again)"
+            ),
+        ),
+    });
     let edc = EdcPool::default();
-    for line in projects::list(&mut conn).await.map_err(query_failed)? {
+    let projects = projects::list(&mut conn).await.map_err(query_failed)?;
+    if projects.is_empty() {
+        rows.push(Row::new(
+            "项目 projects",
+            Mark::Absent,
+            "没有；用 `iit project apply FILE` 新建 (none yet)",
+        ));
+    }
+    for line in projects {
         let Some(project) = projects::get(&mut conn, &line.id)
             .await
             .map_err(query_failed)?
@@ -99,22 +171,21 @@ async fn check(
         let read = async {
             let source = edc.open(&project.file.edc)?;
             let ids = source.record_ids().await?;
-            Ok::<_, crate::adapters::edc::EdcError>((ids.len(), source.warnings().await?))
+            Ok::<_, EdcError>((ids.len(), source.warnings().await?))
         };
         match read.await {
             Ok((records, warnings)) => {
-                rows.push((
+                rows.push(Row::new(
                     name.clone(),
-                    true,
-                    format!("{records} 例，{} 个技能", line.skills),
+                    Mark::Fine,
+                    format!("{records} 例 records，{} 个技能 skills", line.skills),
                 ));
                 for warning in warnings {
-                    rows.push((name.clone(), true, format!("注意：{warning}")));
+                    rows.push(Row::new(name.clone(), Mark::Odd, warning.to_string()));
                 }
             }
-            Err(error) => rows.push((name, false, error.to_string())),
+            Err(error) => rows.push(Row::new(name, Mark::Fault, error.to_string())),
         }
     }
-    let sound = rows.iter().all(|(_, fine, _)| *fine);
-    Ok((rows, sound))
+    Ok(rows)
 }

@@ -1,10 +1,13 @@
 //! `iit eval`: how well the router and the verdicts do on labelled sets. Needs no database.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Subcommand, ValueEnum};
 
-use super::exit::{CommandResult, Failure};
+use super::{
+    exit::{CommandResult, Failure},
+    output,
+};
 
 mod labelled;
 mod score;
@@ -106,21 +109,12 @@ fn intents(args: &IntentsArgs) -> CommandResult {
                     path.display()
                 ))
             })?;
-            print_all(&mut std::io::stdout(), &summary)
+            output::say(summary.trim_end())?;
         }
         None => {
-            print_all(&mut std::io::stdout(), &answers)?;
-            print_all(&mut std::io::stderr(), &summary)
+            output::print(answers.as_bytes())?;
+            output::warn(summary.trim_end());
         }
     }
-}
-
-/// Writes everything; a reader that left (`| head`) is no fault.
-fn print_all(to: &mut impl std::io::Write, text: &str) -> CommandResult {
-    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Outside(
-            format!("无法输出结果 · cannot print the result: {error}"),
-        )),
-        _ => Ok(std::process::ExitCode::SUCCESS),
-    }
+    Ok(ExitCode::SUCCESS)
 }

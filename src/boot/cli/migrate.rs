@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use super::exit::CommandResult;
+use super::{exit::CommandResult, output};
 use crate::boot::{database::Database, logging, process};
 
 /// Runs the command.
@@ -11,14 +11,14 @@ use crate::boot::{database::Database, logging, process};
 /// # Errors
 /// Exit code 2 or 3 when there is no database.
 pub fn run() -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
     process::block_on(async {
         let database = Database::open("migrate", 2).await?;
-        println!(
-            "数据库结构已是最新 · the schema is up to date ({})",
-            database.server.describe()
-        );
+        let which = database.server.describe();
         database.close().await?;
+        output::say(format_args!(
+            "数据库结构已是最新 · the schema is up to date ({which})"
+        ))?;
         Ok(ExitCode::SUCCESS)
     })
 }

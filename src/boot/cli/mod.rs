@@ -1,4 +1,5 @@
 //! The command line: one file a command.
+#![warn(clippy::print_stdout, clippy::print_stderr)] // `output` prints, and knows what to do when it can't.
 
 pub mod batch;
 pub mod demo;
@@ -16,12 +17,13 @@ pub mod serve;
 pub mod skills;
 pub mod summary;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, error::ErrorKind};
 
 use exit::CommandResult;
 
+use super::dotenv;
 use crate::jobs::QUEUES;
 
 /// 临床研究智能助手 · an agent for investigator-initiated clinical trials.
@@ -64,20 +66,53 @@ enum Command {
     Doctor,
 }
 
-/// Parses the command line, runs the command, and prints its failure as one sentence on stderr.
+/// Parses the command line, reads the `.env` file, runs the command, and prints its failure as one
+/// sentence on stderr.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli.command) {
+    let ran = match Cli::try_parse() {
+        Ok(cli) => dotenv::load().and_then(|env_file| dispatch(cli.command, env_file.as_deref())),
+        Err(error) => explain(&error),
+    };
+    match ran {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("iit: {failure}");
+            output::warn(format_args!("iit: {failure}"));
             ExitCode::from(failure.code())
         }
     }
 }
 
-fn dispatch(command: Command) -> CommandResult {
+/// Help and version go to stdout. A fault of the command line is said in one sentence, and the usage
+/// follows.
+fn explain(error: &clap::Error) -> CommandResult {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output::say(text.trim_end())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::warn(format_args!(
+                "iit: 缺少命令或参数，可用的如下 (a command or argument is missing)\n\n{}",
+                text.trim_end()
+            ));
+        }
+        _ => {
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            let (fault, usage) = text.split_once("\n\n").unwrap_or((text, ""));
+            let fault: Vec<&str> = fault.split_whitespace().collect();
+            output::warn(format_args!(
+                "iit: 命令行有误 wrong use: {}\n\n{}",
+                fault.join(" "),
+                usage.trim_end()
+            ));
+        }
+    }
+    Ok(ExitCode::from(2))
+}
+
+fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
     match command {
         Command::Demo(args) => demo::run(args),
         Command::All => serve::run(serve::Role::All, QUEUES.to_vec()),
@@ -92,6 +127,6 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),
-        Command::Doctor => doctor::run(),
+        Command::Doctor => doctor::run(env_file),
     }
 }

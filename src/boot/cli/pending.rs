@@ -90,7 +90,7 @@ struct Line {
 /// # Errors
 /// See [`Failure`].
 pub fn run(args: Args) -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
     process::block_on(async move {
         let database = Database::open("pending", 2).await?;
         let outcome = match args.command {
@@ -174,30 +174,17 @@ async fn list(
             for row in rows {
                 table.add_row([
                     row.status,
-                    place(&row.record, row.event.as_deref(), row.instance),
+                    output::place(&row.record, row.event.as_deref(), row.instance),
                     row.rule,
                     row.severity,
                     ellipsis(&row.message, 60),
                     row.id.to_string(),
                 ]);
             }
-            println!("{table}\n共 {count} 条 · {count} rows");
+            output::say(format_args!("{table}\n共 {count} 条 · {count} rows"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// `01-701-1015 baseline #3`
-fn place(record: &str, event: Option<&str>, instance: Option<i32>) -> String {
-    let mut place = record.to_owned();
-    if let Some(event) = event {
-        place.push(' ');
-        place.push_str(event);
-    }
-    if let Some(instance) = instance {
-        place.push_str(&format!(" #{instance}"));
-    }
-    place
 }
 
 fn line(row: PendingAction) -> Line {
@@ -246,11 +233,26 @@ async fn decide(database: &Database, id: &str, decision: &str, reason: &str) -> 
     let decided = decided
         .await
         .map_err(|error| match error.downcast::<DecideError>() {
-            Ok(error @ DecideError::Database(_)) => query_failed(error),
-            Ok(error) => Failure::Found(error.to_string()),
+            Ok(error) => refused(error),
             Err(error) => query_failed(format!("{error:#}")),
         })?;
     Wake::notify_once(&database.pool, decided.queue.as_slice()).await;
-    println!("待办 {action}：{}", decided.status);
+    output::say(format_args!("待办 {action}：{}", decided.status))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What does not exist is wrong use; what is settled, or can't be settled that way, is what was found.
+fn refused(error: DecideError) -> Failure {
+    match error {
+        DecideError::NotFound(id) => Failure::Usage(format!(
+            "没有待办 {id}；编号见 `iit pending list --project P --format json` (there is no such pending action)"
+        )),
+        DecideError::Stale { id, status } => Failure::Found(format!(
+            "待办 {id} 已是 {status}，不能再这样决定；现状见 `iit pending list` (it is {status} and can't be decided that way any more)"
+        )),
+        DecideError::NeedsVerdict(id) => Failure::Found(format!(
+            "有一次质控在等待待办 {id} 的结论；请用 confirm 或 dismiss 决定 (a run waits for a verdict on it, confirm or dismiss it)"
+        )),
+        DecideError::Database(error) => query_failed(error),
+    }
 }

@@ -1,6 +1,6 @@
 //! `iit qc`: check a record, or a whole project, and wait for the findings if asked to.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -22,18 +22,19 @@ use crate::{
         logging, process,
         wiring::{Parts, Wiring, common_parts},
     },
-    store::skills,
+    store::{batches, skills},
     types::{clock::Clock, finding::Severity, ids::BatchId},
 };
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["record", "all"])))]
 pub struct Args {
     /// 项目编号 · project id.
     #[arg(long)]
     project: String,
     /// 受试者编号 · one record.
-    #[arg(long, required_unless_present = "all", conflicts_with = "all")]
+    #[arg(long)]
     record: Option<String>,
     /// 全部受试者 · every record of the project.
     #[arg(long)]
@@ -75,7 +76,7 @@ impl FailOn {
 /// # Errors
 /// See [`Failure`].
 pub fn run(args: Args) -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
     let config = Config::from_env()?;
     process::block_on(async move {
         let stop = process::stop_on_signals()?;
@@ -106,9 +107,10 @@ async fn execute(
     .await?;
     if !args.wait {
         match args.format {
-            Format::Table => println!(
-                "已提交批次 {id}；由运行中的 worker 处理，加 --wait 可等待结果 (queued for a running worker)"
-            ),
+            Format::Table => {
+                let taken = taken_up(&database.pool, id).await?;
+                output::say(format_args!("已提交批次 {id}；{}", standing(taken)))?;
+            }
             _ => output::json(&serde_json::json!([{ "batch_id": id }]))?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -151,6 +153,38 @@ async fn check(pool: &PgPool, args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// How long a command that does not wait looks whether some worker takes its request up.
+const LOOK_FOR: Duration = Duration::from_secs(2);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Whether some worker has begun with the batch.
+async fn taken_up(pool: &PgPool, id: BatchId) -> Result<bool, Failure> {
+    let begun = async {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            ticks.tick().await;
+            let mut conn = pool.acquire().await?;
+            match batches::get(&mut conn, id).await? {
+                Some(batch) if batch.state == "planning" => {}
+                _ => return Ok::<_, sqlx::Error>(()),
+            }
+        }
+    };
+    match tokio::time::timeout(LOOK_FOR, begun).await {
+        Ok(begun) => begun.map(|()| true).map_err(query_failed),
+        Err(_) => Ok(false),
+    }
+}
+
+fn standing(taken: bool) -> &'static str {
+    if taken {
+        "worker 已开始处理；下次加 --wait 可等待结果 (a worker has begun)"
+    } else {
+        "尚无 worker 接手，它会排队等待；没有 worker 在运行时，启动 `iit worker`，或改用 --wait 由本命令处理 (no worker has taken it up yet, start one or use --wait)"
+    }
 }
 
 /// Works along in this process until the batch is finished.
@@ -216,10 +250,7 @@ fn print(format: Format, done: &Finished) -> Result<(), Failure> {
                 .collect();
             output::csv(&lines)
         }
-        Format::Table => {
-            println!("{}", summary(done));
-            Ok(())
-        }
+        Format::Table => output::say(summary(done)),
     }
 }
 

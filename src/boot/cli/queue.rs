@@ -30,6 +30,9 @@ pub struct Args {
 enum Command {
     /// 各队列积压 · jobs by queue and state, with the age of the oldest.
     Depth {
+        /// 只看这个队列 · only this queue.
+        #[arg(long)]
+        queue: Option<String>,
         /// 输出格式 · output format.
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
@@ -61,7 +64,12 @@ enum Command {
 /// # Errors
 /// See [`Failure`].
 pub fn run(args: Args) -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
+    let (Command::Depth { queue, .. } | Command::Dead { queue, .. } | Command::Retry { queue, .. }) =
+        &args.command;
+    if let Some(queue) = queue {
+        known_queue(queue)?;
+    }
     process::block_on(async move {
         let database = Database::open("queue", 2).await?;
         let outcome = execute(&database, args.command).await;
@@ -70,11 +78,28 @@ pub fn run(args: Args) -> CommandResult {
     })
 }
 
+/// The queue of that name.
+///
+/// # Errors
+/// Exit code 2: there is none.
+pub fn known_queue(name: &str) -> Result<&'static str, Failure> {
+    jobs::QUEUES
+        .into_iter()
+        .find(|queue| *queue == name.trim())
+        .ok_or_else(|| {
+            Failure::Usage(format!(
+                "没有队列 `{name}`；可用 {} (no such queue)",
+                jobs::QUEUES.join(", ")
+            ))
+        })
+}
+
 async fn execute(database: &Database, command: Command) -> CommandResult {
     let mut conn = database.pool.acquire().await.map_err(query_failed)?;
     match command {
-        Command::Depth { format } => {
-            let depths = depth::depth(&mut conn).await.map_err(query_failed)?;
+        Command::Depth { queue, format } => {
+            let mut depths = depth::depth(&mut conn).await.map_err(query_failed)?;
+            depths.retain(|depth| queue.as_ref().is_none_or(|queue| *queue == depth.queue));
             match format {
                 Format::Json => output::json(&depths)?,
                 Format::Csv => output::csv(&depths)?,
@@ -92,7 +117,7 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
                             .unwrap_or_default();
                         table.add_row([depth.queue, depth.state, depth.jobs.to_string(), age]);
                     }
-                    println!("{table}");
+                    output::say(table)?;
                 }
             }
         }
@@ -125,7 +150,7 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
                             job.reason.unwrap_or_default(),
                         ]);
                     }
-                    println!("{table}");
+                    output::say(table)?;
                 }
             }
         }
@@ -137,11 +162,10 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
                 .copied()
                 .collect();
             match format {
-                Format::Table => println!(
-                    "已重试 {} 个任务 · {} jobs retried",
-                    retried.len(),
-                    retried.len()
-                ),
+                Format::Table => {
+                    let count = retried.len();
+                    output::say(format_args!("已重试 {count} 个任务 · {count} jobs retried"))?;
+                }
                 _ => output::json(&retried)?,
             }
             if !missed.is_empty() {

@@ -1,8 +1,9 @@
 //! `iit rules`: hard rules over plain files, without a database.
 
 use std::{
+    collections::HashMap,
     fs::File,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,7 +13,10 @@ use chrono_tz::Asia::Shanghai;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::exit::{CommandResult, Failure, found_something};
+use super::{
+    exit::{CommandResult, Failure, found_something},
+    output,
+};
 use crate::{
     adapters::edc::{
         EdcError, Warning,
@@ -24,6 +28,9 @@ use crate::{
 
 /// Longest line of a records file, in bytes; a longer one is no record.
 const LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Faulty lines named one by one; of a file that is something else altogether the rest is only counted.
+const FAULTS_LISTED: u64 = 20;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -73,6 +80,12 @@ struct Line<'a> {
 
 fn eval(args: &EvalArgs) -> CommandResult {
     let specs = read_rules(&args.rules)?;
+    if specs.is_empty() {
+        output::warn(format_args!(
+            "iit: {}: 0 条规则，没有可求值的 (it holds no rule, nothing is evaluated)",
+            args.rules.display()
+        ));
+    }
     let dictionary = args
         .dictionary
         .as_deref()
@@ -86,7 +99,7 @@ fn eval(args: &EvalArgs) -> CommandResult {
         Ok(rules) => rules,
         Err(faults) => {
             for fault in faults {
-                eprintln!("iit: {}: {fault}", args.rules.display());
+                output::warn(format_args!("iit: {}: {fault}", args.rules.display()));
             }
             return Ok(found_something());
         }
@@ -153,7 +166,7 @@ fn read_dictionary(path: &Path) -> Result<Dictionary, Failure> {
     let mut warnings: Vec<Warning> = table.encoding_warning().into_iter().collect();
     let fields = metadata::fields(&table, &mut warnings).map_err(usage)?;
     for warning in warnings {
-        eprintln!("iit: {warning}");
+        output::warn(format_args!("iit: {warning}"));
     }
     Ok(Dictionary::new(fields))
 }
@@ -175,32 +188,58 @@ impl Lines<'_> {
     fn evaluate(&self, mut out: impl Write) -> CommandResult {
         let unreadable =
             |e: std::io::Error| self.usage(&format!("can't be read ({e}); check the path"));
-        let unwritable =
-            |e: std::io::Error| Failure::Outside(format!("the output can't be written ({e})"));
         let mut reader = BufReader::new(File::open(self.path).map_err(unreadable)?);
         let mut line = Vec::new();
         let (mut number, mut good, mut bad) = (0_u64, 0_u64, 0_u64);
+        let mut seen: HashMap<String, u64> = HashMap::new();
         while read_line(&mut reader, &mut line).map_err(unreadable)? {
             number += 1;
             match self.record(&line) {
                 Ok(None) => {}
                 Ok(Some((id, record))) => {
                     good += 1;
+                    if let Some(first) = seen.insert(id.clone(), number) {
+                        output::warn(format_args!(
+                            "iit: {}:{number}: 记录 `{id}` 在第 {first} 行已有；两行分别求值 (the record stands in an earlier line too, each line is evaluated by itself)",
+                            self.path.display()
+                        ));
+                    }
                     match self.write(&id, &record, &mut out) {
                         // Whoever reads the output has seen enough.
-                        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                        Err(e) if e.kind() == ErrorKind::BrokenPipe => {
                             return Ok(ExitCode::SUCCESS);
                         }
-                        other => other.map_err(unwritable)?,
+                        other => other.map_err(output::unwritable)?,
                     }
                 }
                 Err(what) => {
                     bad += 1;
-                    eprintln!("iit: {}:{number}: {what}", self.path.display());
+                    if bad <= FAULTS_LISTED {
+                        output::warn(format_args!(
+                            "iit: {}:{number}: {what}",
+                            self.path.display()
+                        ));
+                    }
                 }
             }
         }
-        out.flush().map_err(unwritable)?;
+        match out.flush() {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(output::unwritable(e)),
+            _ => {}
+        }
+        if bad > FAULTS_LISTED {
+            let more = bad - FAULTS_LISTED;
+            output::warn(format_args!(
+                "iit: {}: …另有 {more} 行 ({more} more lines)",
+                self.path.display()
+            ));
+        }
+        if good + bad == 0 {
+            output::warn(format_args!(
+                "iit: {}: 0 条记录 (it holds no record)",
+                self.path.display()
+            ));
+        }
         if bad > 0 {
             return Err(self.usage(&format!(
                 "{bad} line(s) hold no record and were left out, {good} were evaluated; correct them and run again"

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use super::exit::{CommandResult, Failure};
+use super::{exit::CommandResult, queue::known_queue};
 use crate::{
     boot::{
         config::Config,
@@ -56,23 +56,13 @@ impl Role {
 /// `iit worker`.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`super::exit::Failure`].
 pub fn worker(args: WorkerArgs) -> CommandResult {
     let queues = match args.queues {
         None => QUEUES.to_vec(),
         Some(names) => names
             .iter()
-            .map(|name| {
-                QUEUES
-                    .into_iter()
-                    .find(|queue| queue == &name.trim())
-                    .ok_or_else(|| {
-                        Failure::Usage(format!(
-                            "没有队列 `{name}`；可用 {} (no such queue)",
-                            QUEUES.join(", ")
-                        ))
-                    })
-            })
+            .map(|name| known_queue(name))
             .collect::<Result<_, _>>()?,
     };
     run(Role::Worker, queues)
@@ -81,7 +71,7 @@ pub fn worker(args: WorkerArgs) -> CommandResult {
 /// `iit all`, `iit web`, `iit scheduler`.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`super::exit::Failure`].
 pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
     logging::start("info");
     let config = Config::from_env()?;

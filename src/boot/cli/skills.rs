@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::{
     exit::{CommandResult, Failure, found_something},
+    output,
     pending::require_project,
-    project::actor,
+    project::{self, actor},
 };
 use crate::{
     adapters::edc::{EdcError, EdcPool},
@@ -77,7 +78,7 @@ pub fn run(args: Args) -> CommandResult {
 }
 
 fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult {
-    logging::start("warn");
+    logging::one_shot();
     process::block_on(async move {
         let database = Database::open("skills", 2).await?;
         let applied = async {
@@ -91,7 +92,9 @@ fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult 
         let applied = applied.await;
         database.close().await?;
         for (skill, version) in applied? {
-            println!("技能 {skill}：第 {version} 版 · version {version}");
+            output::say(format_args!(
+                "技能 {skill}：第 {version} 版 · version {version}"
+            ))?;
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -158,23 +161,25 @@ pub async fn apply_to(
 }
 
 fn check(path: &Path, project: Option<&Path>) -> CommandResult {
-    let project = project.map(read_project).transpose()?;
+    let project = project.map(project::read).transpose()?;
     let loaded = Loaded::from(path, None, project.as_ref(), None)?;
     if loaded.faults > 0 {
         loaded.sum_up();
         return Ok(found_something());
     }
     let count = loaded.skills.len();
-    println!("{count} 个技能，没有错误 · {count} skills, no fault");
+    output::say(format_args!(
+        "{count} 个技能，没有错误 · {count} skills, no fault"
+    ))?;
     if project.is_none()
         && loaded
             .skills
             .iter()
             .any(|(_, skill)| !visits_of(skill).is_empty())
     {
-        println!(
-            "访视编号未核对，请加 --project 项目文件 · visits not checked, give --project FILE"
-        );
+        output::say(
+            "访视编号未核对，请加 --project 项目文件 · visits not checked, give --project FILE",
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -265,7 +270,7 @@ impl Loaded {
     fn report(&mut self, file: &Path, faults: &[Fault]) {
         for fault in faults {
             let colon = if fault.place.is_some() { ":" } else { ": " };
-            eprintln!("{}{colon}{fault}", file.display());
+            output::warn(format_args!("{}{colon}{fault}", file.display()));
         }
         self.faulty += 1;
         self.faults += faults.len();
@@ -278,9 +283,9 @@ impl Loaded {
             faults,
             ..
         } = self;
-        eprintln!(
+        output::warn(format_args!(
             "{files} 个文件中有 {faulty} 个共 {faults} 处错误 · {faults} faults in {faulty} of {files} files"
-        );
+        ));
     }
 }
 
@@ -412,12 +417,6 @@ fn collect_visits(logic: &Value, named: &mut BTreeMap<String, BTreeSet<Option<St
         }
         _ => {}
     }
-}
-
-fn read_project(file: &Path) -> Result<ProjectFile, Failure> {
-    let usage = |what: String| Failure::Usage(format!("{}: {what}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
-    ProjectFile::parse(&text).map_err(|fault| usage(fault.to_string()))
 }
 
 fn stem(file: &Path) -> String {

@@ -12,13 +12,9 @@ pub fn summary(done: &Finished) -> String {
     let mut text = String::new();
     if batch.total <= 3 {
         for finding in done.findings() {
-            let instance = finding
-                .instance
-                .map(|n| format!(" #{n}"))
-                .unwrap_or_default();
             text.push_str(&format!(
-                "{}{instance} [{}] {} {}\n",
-                finding.record,
+                "{} [{}] {} {}\n",
+                output::place(&finding.record, finding.event.as_deref(), finding.instance),
                 finding.rule,
                 finding.severity.as_str(),
                 finding.message
