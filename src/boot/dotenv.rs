@@ -128,6 +128,7 @@ mod tests {
             "",
             "\u{feff}A=1\r\n# 注释\r\n\r\nB=\"x y\" # why\r\nexport C='z'\r\n",
             "A=\nB=\"two\nlines\"\nLAST=1",
+            include_str!("../../.env.example"),
         ] {
             assert!(check(Path::new(".env"), text.as_bytes()).is_ok(), "{text}");
         }

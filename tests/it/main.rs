@@ -7,6 +7,7 @@
 
 mod api;
 mod architecture;
+mod cli;
 mod demo_study;
 mod edc;
 mod ledger;

@@ -29,6 +29,20 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
+/// Before the plan is made there is no total: a bar of 0 out of 0 would look finished.
+fn show(bar: &ProgressBar, total: i32, settled: i32, findings: i32) {
+    if total == 0 {
+        bar.tick();
+        return;
+    }
+    if bar.length().is_none() {
+        bar.set_style(style(WORKING));
+    }
+    bar.set_length(u64::try_from(total).unwrap_or(0));
+    bar.set_position(u64::try_from(settled).unwrap_or(0));
+    bar.set_message(findings.to_string());
+}
+
 /// Queues a QC request and wakes the workers.
 ///
 /// # Errors
@@ -95,7 +109,6 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
         },
     );
     bar.set_style(style(PLANNING));
-    let mut planned = false;
     let mut ticks = tokio::time::interval(LOOK_EVERY);
     let batch = loop {
         ticks.tick().await;
@@ -104,18 +117,7 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
             .await
             .map_err(query_failed)?
             .ok_or_else(|| query_failed(format!("batch {id} is gone")))?;
-        // Before the plan is made there is no total: a bar of 0 out of 0 would look finished.
-        if batch.total == 0 {
-            bar.tick();
-        } else {
-            if !planned {
-                bar.set_style(style(WORKING));
-                planned = true;
-            }
-            bar.set_length(u64::try_from(batch.total).unwrap_or(0));
-            bar.set_position(u64::try_from(batch.done + batch.failed).unwrap_or(0));
-            bar.set_message(batch.findings.to_string());
-        }
+        show(&bar, batch.total, batch.done + batch.failed, batch.findings);
         if !matches!(batch.state.as_str(), "planning" | "running") {
             break batch;
         }
@@ -135,4 +137,19 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
     let mut conn = pool.acquire().await.map_err(query_failed)?;
     let results = results::runs(&mut conn, id).await.map_err(query_failed)?;
     Ok(Finished { batch, results })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn until_the_plan_is_made_there_is_no_bar_that_could_look_full() {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        show(&bar, 0, 0, 0);
+        assert_eq!(bar.length(), None);
+        show(&bar, 306, 50, 7);
+        assert_eq!((bar.length(), bar.position()), (Some(306), 50));
+        assert_eq!(bar.message(), "7");
+    }
 }

@@ -197,4 +197,10 @@ mod tests {
     fn no_rows_are_no_header_and_no_fault() {
         assert_eq!(csv_bytes::<(i32, i32)>(&[]).unwrap(), b"");
     }
+
+    #[test]
+    fn a_place_names_what_there_is() {
+        assert_eq!(place("P1", None, None::<u32>), "P1");
+        assert_eq!(place("P1", Some("v2_arm_1"), Some(3)), "P1 v2_arm_1 #3");
+    }
 }

@@ -80,12 +80,6 @@ struct Line<'a> {
 
 fn eval(args: &EvalArgs) -> CommandResult {
     let specs = read_rules(&args.rules)?;
-    if specs.is_empty() {
-        output::warn(format_args!(
-            "iit: {}: 0 条规则，没有可求值的 (it holds no rule, nothing is evaluated)",
-            args.rules.display()
-        ));
-    }
     let dictionary = args
         .dictionary
         .as_deref()
@@ -116,7 +110,14 @@ fn eval(args: &EvalArgs) -> CommandResult {
         id_field,
         today,
     };
-    lines.evaluate(std::io::BufWriter::new(stdout))
+    let code = lines.evaluate(std::io::BufWriter::new(stdout))?;
+    if specs.is_empty() {
+        output::warn(format_args!(
+            "iit: {}: 0 条规则，没有可求值的 (it holds no rule, nothing is evaluated)",
+            args.rules.display()
+        ));
+    }
+    Ok(code)
 }
 
 fn read_rules(path: &Path) -> Result<Vec<RuleSpec>, Failure> {

@@ -3,6 +3,10 @@
     clippy::expect_used,
     reason = "a failed expectation is the test's verdict"
 )]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are for whoever runs the test with --nocapture"
+)]
 use std::path::Path;
 
 use super::*;
