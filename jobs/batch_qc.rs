@@ -415,6 +415,13 @@ async fn settle_page(
         .collect::<Result<_, _>>()?;
     settlement.enqueue_many(&next).await?;
     let (done, failed, findings) = tally(checked, page.records);
+    let faulty = checked.iter().find_map(|one| match &one.state {
+        RunState::Failed { error, .. } => Some(error),
+        _ => None,
+    });
+    if let Some(fault) = faulty {
+        batches::note(settlement.conn(), batch.id, fault, Some(fault)).await?;
+    }
     let gone = i32::try_from(page.gone.len()).unwrap_or(i32::MAX);
     if gone > 0 {
         let note = format!("{gone} 例在质控开始后被删除或改名，未检查");

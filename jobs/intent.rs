@@ -13,6 +13,7 @@ use super::{
         services::Services,
         starts,
         study::{Study, edc_error},
+        which_skills::asked_for,
         whose::{Whose, whose_study},
     },
 };
@@ -59,10 +60,10 @@ impl Job for Intent {
 enum Part {
     /// Said at once.
     Say { text: String, chips: Vec<Chip> },
-    /// A QC of these records; the reply waits for it.
-    Records(Vec<String>),
-    /// A QC of the whole project; the reply waits for it.
-    WholeProject,
+    /// A QC of these records with these skills; the reply waits for it.
+    Records(Vec<String>, Vec<StoredSkill>),
+    /// A QC of the whole project, with one skill or all; the reply waits for it.
+    WholeProject(Option<String>),
 }
 
 impl Part {
@@ -142,7 +143,7 @@ impl Handle for Intent {
             conversations::choose_project(conn, &message.sender, Some(&project), None).await?;
         }
         for (no, part) in (0..).zip(parts) {
-            write_part(&mut settlement, &project, &message, no, part, &skills).await?;
+            write_part(&mut settlement, &project, &message, no, part).await?;
         }
         reply::send_if_complete(services, &mut settlement, message.id).await?;
         Ok(settlement.commit().await?)
@@ -333,13 +334,21 @@ async fn answers(
             IntentKind::QcTask if skills.is_empty() => Part::say(
                 "本项目还没有启用任何质控技能。请数据管理员用 `iit skills apply` 启用后再试。",
             ),
-            IntentKind::QcTask if intent.entities.whole_project => Part::WholeProject,
+            IntentKind::QcTask if intent.entities.whole_project => {
+                match asked_for(&intent.text, skills).as_slice() {
+                    [only] => Part::WholeProject(Some(only.skill_type.clone())),
+                    _ => Part::WholeProject(None),
+                }
+            }
             IntentKind::QcTask => match not_found(&named) {
                 None if named.found.is_empty() => Part::say(texts::which_patient(None)),
-                None => Part::Records(named.found),
+                None => Part::Records(named.found, chosen(&intent.text, skills)),
                 Some((text, question)) => {
                     if !named.found.is_empty() {
-                        parts.push(Part::Records(named.found.clone()));
+                        parts.push(Part::Records(
+                            named.found.clone(),
+                            chosen(&intent.text, skills),
+                        ));
                     }
                     let chips = question.as_ref().map(chips_of).unwrap_or_default();
                     questions.extend(question);
@@ -371,6 +380,10 @@ fn one_question(mut questions: Vec<Clarification>) -> Option<Clarification> {
         choices: questions.iter().flat_map(|q| q.choices.clone()).collect(),
         resume: None,
     })
+}
+
+fn chosen(text: &str, skills: &[StoredSkill]) -> Vec<StoredSkill> {
+    asked_for(text, skills).into_iter().cloned().collect()
 }
 
 fn ask(clarification: &Clarification) -> Part {
@@ -424,12 +437,11 @@ async fn write_part(
     message: &Message,
     no: i32,
     part: Part,
-    skills: &[StoredSkill],
 ) -> Result<(), JobError> {
-    let new_batch = |records| NewBatch {
+    let new_batch = NewBatch {
         project,
         skill: None,
-        records,
+        records: None,
         reply_to: Some((message.id, no)),
         requested_by: &message.sender,
     };
@@ -437,13 +449,21 @@ async fn write_part(
         Part::Say { text, chips } => {
             replies::add(settlement.conn(), message.id, no, Some(&text), &chips, None).await?;
         }
-        Part::Records(records) => {
-            let id = batches::create(settlement.conn(), &new_batch(Some(&records))).await?;
+        Part::Records(records, skills) => {
+            let batch = NewBatch {
+                records: Some(&records),
+                ..new_batch
+            };
+            let id = batches::create(settlement.conn(), &batch).await?;
             replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
-            starts::start_runs(settlement, project, id, &records, skills).await?;
+            starts::start_runs(settlement, project, id, &records, &skills).await?;
         }
-        Part::WholeProject => {
-            let id = batches::create(settlement.conn(), &new_batch(None)).await?;
+        Part::WholeProject(skill) => {
+            let batch = NewBatch {
+                skill: skill.as_deref(),
+                ..new_batch
+            };
+            let id = batches::create(settlement.conn(), &batch).await?;
             replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
             let plan = BatchQc {
                 batch: id,

@@ -10,6 +10,7 @@
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
+//! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
@@ -22,4 +23,5 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod which_skills;
 pub mod whose;

@@ -27,14 +27,14 @@ pub fn resolve(written: &[String], known: &[String]) -> Named {
             Some(found) => named.found.push(found.clone()),
             None => {
                 named.unknown.push(id.clone());
-                let near = known.iter().filter(|candidate| is_near(id, candidate));
-                for candidate in near {
-                    if named.near.len() < MAX_NEAR && !named.near.contains(candidate) {
-                        named.near.push(candidate.clone());
-                    }
-                }
             }
         }
+    }
+    // One id is a slip worth a question. Many are the holes of a range, or another study's list: what is
+    // near one of them is a patient nobody spoke of.
+    if let [id] = named.unknown.as_slice() {
+        let near = known.iter().filter(|candidate| is_near(id, candidate));
+        named.near = near.take(MAX_NEAR).cloned().collect();
     }
     named
 }
@@ -104,6 +104,14 @@ mod tests {
         let named = resolve(&ids(&["1015"]), &ids(&["01-701-1015", "01-702-1082"]));
         assert!(named.found.is_empty());
         assert_eq!(named.near, ids(&["01-701-1015"]));
+    }
+
+    #[test]
+    fn the_holes_of_a_range_bring_up_no_patient_of_another_site() {
+        let known = ids(&["01-701-1015", "01-701-1017", "01-704-1016"]);
+        let named = resolve(&ids(&["01-701-1015", "01-701-1016", "01-701-1018"]), &known);
+        assert_eq!(named.unknown.len(), 2);
+        assert!(named.near.is_empty(), "{named:?}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::{
     store::{
         batches, conversations,
         inbox::{self, Channel, Message},
+        ledger,
         outbox::{self, NewOutbound},
         projects,
         replies::{self, Chip},
@@ -37,7 +38,10 @@ pub async fn finish_batch(
         return Ok(());
     };
     let outcome = if batch.total <= DETAILED_RECORDS {
-        Outcome::Detailed(results::runs(settlement.conn(), id).await?)
+        let runs = results::runs(settlement.conn(), id).await?;
+        let records: Vec<String> = runs.iter().map(|run| run.record.clone()).collect();
+        let dismissed = ledger::dismissed(settlement.conn(), &batch.project, &records).await?;
+        Outcome::Detailed(runs, dismissed.into_iter().collect())
     } else {
         Outcome::Counted(results::tally(settlement.conn(), id).await?)
     };

@@ -80,6 +80,8 @@ pub struct PendingAction {
     pub values: Vec<FieldValue>,
     /// `open`, `answered`, `close_proposed`, `closed`, `dismissed`.
     pub status: String,
+    /// What a person last said of it: `confirmed`, `dismissed`, or nothing yet.
+    pub verdict: Option<String>,
     /// Identity over re-runs.
     pub fingerprint: String,
     /// Whose it is.
@@ -354,7 +356,7 @@ pub async fn list(
 ) -> Result<Vec<PendingAction>, sqlx::Error> {
     let rows = sqlx::query!(
         r#"SELECT id AS "id: PendingActionId", record, event, instance, rule, field, outcome, severity, message,
-                  values AS "values: Json<Vec<FieldValue>>", status, fingerprint, assignee, due, created_at, updated_at
+                  values AS "values: Json<Vec<FieldValue>>", status, verdict, fingerprint, assignee, due, created_at, updated_at
            FROM iit_pending_actions
            WHERE project_id = $1 AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR record = $3)
              AND ($4::text IS NULL OR rule = $4) AND ($5::uuid IS NULL OR id > $5)
@@ -382,6 +384,7 @@ pub async fn list(
             message: row.message,
             values: row.values.0,
             status: row.status,
+            verdict: row.verdict,
             fingerprint: row.fingerprint,
             assignee: row.assignee,
             due: row.due,
@@ -389,6 +392,50 @@ pub async fn list(
             updated_at: row.updated_at,
         })
         .collect())
+}
+
+/// What a person said of the finding with that fingerprint when it rested on the same `values`, unless it
+/// was gone in between.
+///
+/// # Errors
+/// The database failed.
+pub async fn verdict(
+    conn: &mut PgConnection,
+    fingerprint: &str,
+    values: &[FieldValue],
+) -> Result<Option<Decision>, sqlx::Error> {
+    let verdict = sqlx::query_scalar!(
+        r#"SELECT verdict AS "verdict!" FROM iit_pending_actions
+           WHERE fingerprint = $1 AND verdict IS NOT NULL AND values = $2 AND status <> 'close_proposed'"#,
+        fingerprint,
+        Json(values) as _,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(verdict.and_then(|verdict| match verdict.as_str() {
+        "confirmed" => Some(Decision::Confirm),
+        "dismissed" => Some(Decision::Dismiss),
+        _ => None,
+    }))
+}
+
+/// Fingerprints of the findings of `records` that a person dismissed.
+///
+/// # Errors
+/// The database failed.
+pub async fn dismissed(
+    conn: &mut PgConnection,
+    project: &str,
+    records: &[String],
+) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT fingerprint FROM iit_pending_actions
+           WHERE project_id = $1 AND record = ANY($2) AND status = 'dismissed'"#,
+        project,
+        records,
+    )
+    .fetch_all(conn)
+    .await
 }
 
 /// What a person decides on a ledger row.

@@ -12,7 +12,7 @@ use super::{
 pub(super) struct Draft {
     pub kind: IntentKind,
     pub write: bool,
-    pub confidence: f32,
+    pub confidence: f64,
     /// The part of the folded text.
     pub start: usize,
     pub end: usize,
