@@ -37,6 +37,7 @@ pub mod branching;
 mod cell;
 mod eval;
 mod eval_values;
+mod excuse;
 mod expr;
 mod fault;
 mod flat;

@@ -7,6 +7,7 @@
 )]
 
 mod blanking;
+mod blanks;
 mod designation;
 mod differential;
 mod faults;

@@ -1,0 +1,111 @@
+//! What a blank, a hidden blank and an unreadable value may decide.
+
+use serde_json::{Value, json};
+
+use super::support::{field, only, record, rule, today, unknown};
+use crate::{
+    engines::rules::{Outcome, Reason, RuleSet, Study},
+    types::dictionary::Dictionary,
+};
+
+/// A pregnancy test hidden from men.
+fn hiding() -> Dictionary {
+    let mut fields: Vec<_> = [
+        "record_id:base:text",
+        "sex:base:radio:1,2",
+        "preg_date:base:text:date_ymd",
+        "sbp:base:text:integer",
+        "age:base:text:integer",
+    ]
+    .map(field)
+    .into();
+    fields
+        .iter_mut()
+        .filter(|f| f.name == "preg_date")
+        .for_each(|f| f.branching = "[sex] = '2'".to_owned());
+    Dictionary::new(fields)
+}
+
+fn man(logic: &Value, sbp: &str, age: &str) -> Outcome {
+    let dictionary = hiding();
+    let set = RuleSet::compile(&[rule(logic.clone())], &Study::typed_by(&dictionary)).unwrap();
+    let row =
+        json!({"record_id": "P001", "sex": "1", "sbp": sbp, "age": age, "base_complete": "2"});
+    only(set.evaluate(&record(&dictionary, &[row]), today())).outcome
+}
+
+fn given() -> Value {
+    json!({"!": {"is_blank": "preg_date"}})
+}
+
+#[test]
+fn a_hidden_blank_does_not_swallow_an_unknown_sibling() {
+    let sbp = || json!({"<": [{"var": "sbp"}, 180]});
+    let age = || json!({">=": [{"var": "age"}, 18]});
+    let missing = unknown(Reason::Missing, &["sbp"]);
+    for (logic, blank, low, high) in [
+        (
+            json!({"and": [given(), sbp()]}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        (
+            json!({"and": [sbp(), {"and": [given(), age()]}]}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        // The same, by De Morgan.
+        (
+            json!({"!": {"or": [{"is_blank": "preg_date"}, {">=": [{"var": "sbp"}, 180]}]}}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        (
+            json!({"!!": {"and": [given(), sbp()]}}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        // One of two ways to pass waits for the pressure, the other is closed.
+        (
+            json!({"or": [{"and": [given(), sbp()]}, {"<": [{"var": "age"}, 18]}]}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        // Filled in, either alone would do.
+        (
+            json!({"or": [given(), sbp()]}),
+            missing.clone(),
+            Outcome::Pass,
+            Outcome::Hidden,
+        ),
+        (
+            json!({"if": [{"is_blank": "preg_date"}, false, sbp()]}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+        (
+            json!({"if": [{"==": [{"var": "sex"}, "1"]}, {"and": [given(), sbp()]}, true]}),
+            missing.clone(),
+            Outcome::Hidden,
+            Outcome::Fail,
+        ),
+    ] {
+        assert_eq!(man(&logic, "", "40"), blank, "{logic} blank");
+        assert_eq!(man(&logic, "120", "40"), low, "{logic} low");
+        assert_eq!(man(&logic, "200", "40"), high, "{logic} high");
+    }
+}
+
+#[test]
+fn an_unknown_sibling_is_not_swallowed_deeper_down() {
+    let logic = json!({"and": [given(), {"<=": [{"var": "preg_date"}, "today"]}, {"<": [{"var": "sbp"}, 180]}]});
+    assert_eq!(man(&logic, "", "40"), unknown(Reason::Missing, &["sbp"]));
+    assert_eq!(man(&logic, "120", "40"), Outcome::Hidden);
+    assert_eq!(man(&logic, "200", "40"), Outcome::Fail);
+}
