@@ -357,13 +357,20 @@ impl<'f, 'a> Eval<'f, 'a> {
         answer.ok()
     }
 
-    /// Whether the field is blank. Unknown on a form nobody opened: its blanks are not yet answers.
+    /// Whether the field is blank. Unknown on a form nobody opened: its blanks are not yet answers. Unknown
+    /// of what can't be read: `n.d.` in a date field is neither a date nor a blank.
     pub(super) fn is_blank(&self, id: RefId) -> Option<bool> {
         let reason = match self.frame.cell(id) {
             Cell::Known(V::Codes(codes)) if codes.is_empty() => {
                 return Some(!(self.hidden_as_filled && self.frame.is_hidden(id)));
             }
-            Cell::Known(_) | Cell::Invalid => return Some(false),
+            Cell::Known(V::List(items)) if items.is_empty() => return Some(true),
+            // A JSON list of nothing but nulls and objects.
+            Cell::Known(V::List(items)) if items.iter().all(|item| *item == V::Unknown) => {
+                Reason::Invalid
+            }
+            Cell::Known(_) => return Some(false),
+            Cell::Invalid => Reason::Invalid,
             Cell::Blank | Cell::Coded(_) => {
                 if self.frame.is_unopened(id) {
                     Reason::Missing

@@ -12,7 +12,7 @@
 //!
 //! | ours | |
 //! |---|---|
-//! | `{"is_blank": field}` | nothing in it, or a missing-data code |
+//! | `{"is_blank": field}` | nothing in it, or a missing-data code; unknown of what can't be read |
 //! | `{"between": [x, low, high, "[]"]}` | bounds inclusive unless `"[)"`, `"(]"` or `"()"` says else |
 //! | `{"in_codes": [field, codes]}` | the code, or any checked code, is on the list |
 //! | `{"date_before": [a, b]}`, `date_after` | strictly; a date and a date with time are compared by day |

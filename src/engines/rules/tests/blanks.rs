@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::{field, only, record, rule, today, unknown};
+use super::support::{field, only, plain, record, rule, today, typed, unknown};
 use crate::{
     engines::rules::{Outcome, Reason, RuleSet, Study},
     types::dictionary::Dictionary,
@@ -108,4 +108,54 @@ fn an_unknown_sibling_is_not_swallowed_deeper_down() {
     assert_eq!(man(&logic, "", "40"), unknown(Reason::Missing, &["sbp"]));
     assert_eq!(man(&logic, "120", "40"), Outcome::Hidden);
     assert_eq!(man(&logic, "200", "40"), Outcome::Fail);
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_neither_there_nor_missing() {
+    let cells = json!({"icf_date": "n.d.", "weight": "70"});
+    let invalid = unknown(Reason::Invalid, &["icf_date"]);
+    for logic in [
+        given_of("icf_date"),
+        json!({"is_blank": "icf_date"}),
+        json!({"!=": [{"var": "icf_date"}, ""]}),
+        json!({"==": [{"var": "icf_date"}, ""]}),
+        json!({"!": {"missing": ["weight", "icf_date"]}}),
+        json!({"!": {"missing_some": [2, ["weight", "icf_date"]]}}),
+    ] {
+        assert_eq!(typed(logic.clone(), &cells).outcome, invalid, "{logic}");
+    }
+    // What does not rest on it is decided all the same.
+    assert_eq!(
+        typed(
+            json!({"!": {"missing_some": [1, ["weight", "icf_date"]]}}),
+            &cells
+        )
+        .outcome,
+        Outcome::Pass
+    );
+    assert_eq!(
+        typed(json!({"!": {"missing": ["age", "icf_date"]}}), &cells).outcome,
+        Outcome::Fail
+    );
+    assert_eq!(
+        typed(given_of("ecog"), &json!({"ecog": "9"})).outcome,
+        unknown(Reason::Invalid, &["ecog"])
+    );
+}
+
+fn given_of(field: &str) -> Value {
+    json!({"!": {"is_blank": field}})
+}
+
+#[test]
+fn an_empty_list_of_plain_json_is_blank() {
+    for (list, outcome) in [
+        (json!([]), Outcome::Fail),
+        (json!(["1"]), Outcome::Pass),
+        (json!([null]), unknown(Reason::Invalid, &["symptoms"])),
+        (json!({"a": 1}), unknown(Reason::Invalid, &["symptoms"])),
+    ] {
+        let data = json!({"symptoms": list});
+        assert_eq!(plain(given_of("symptoms"), &data), outcome, "{data}");
+    }
 }
