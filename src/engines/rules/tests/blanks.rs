@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::{field, only, plain, record, rule, today, typed, unknown};
+use super::support::{field, one_form, only, plain, record, rule, today, typed, unknown};
 use crate::{
     engines::rules::{Outcome, Reason, RuleSet, Study},
     types::dictionary::Dictionary,
@@ -157,5 +157,57 @@ fn an_empty_list_of_plain_json_is_blank() {
     ] {
         let data = json!({"symptoms": list});
         assert_eq!(plain(given_of("symptoms"), &data), outcome, "{data}");
+    }
+}
+
+fn flat(logic: Value, data: &Value) -> Outcome {
+    let dictionary = one_form();
+    let set = RuleSet::compile(&[rule(logic)], &Study::typed_by(&dictionary)).unwrap();
+    only(set.evaluate_json(data, today())).outcome
+}
+
+#[test]
+fn a_checkbox_list_with_a_code_that_is_no_choice_is_invalid() {
+    let no_fever = || json!({"!": {"in_codes": [{"var": "symptoms"}, ["fever"]]}});
+    let invalid = unknown(Reason::Invalid, &["symptoms"]);
+    for given in [
+        json!(["Fever"]),
+        json!(["1", 9]),
+        json!(["1", "2", "fever", "x"]),
+        json!(["NI", "x"]),
+        json!([["fever"]]),
+        json!({"fever": 1}),
+        json!("fiever"),
+        json!(9),
+    ] {
+        let data = json!({"symptoms": given});
+        assert_eq!(flat(no_fever(), &data), invalid, "{data}");
+        assert_eq!(flat(given_of("symptoms"), &data), invalid, "{data}");
+        assert_eq!(
+            flat(json!({"==": [{"var": "symptoms___fever"}, 0]}), &data),
+            unknown(Reason::Invalid, &["symptoms___fever"]),
+            "{data}"
+        );
+    }
+    assert_eq!(
+        flat(
+            no_fever(),
+            &json!({"symptoms___9": "1", "symptoms___1": "0"})
+        ),
+        invalid
+    );
+    for (given, outcome) in [
+        (json!(["1", 2]), Outcome::Pass),
+        (json!([]), Outcome::Pass),
+        (json!(["", null]), Outcome::Pass),
+        (json!(["fever"]), Outcome::Fail),
+        (json!("fever"), Outcome::Fail),
+        (json!(2), Outcome::Pass),
+        (json!(["NI"]), unknown(Reason::CodedMissing, &["symptoms"])),
+        (json!(null), unknown(Reason::Missing, &["symptoms"])),
+        (json!(" "), unknown(Reason::Missing, &["symptoms"])),
+    ] {
+        let data = json!({"symptoms": given});
+        assert_eq!(flat(no_fever(), &data), outcome, "{data}");
     }
 }
