@@ -15,6 +15,7 @@ mod functions;
 mod kleene;
 mod messages;
 mod official;
+mod reached;
 mod rows;
 mod support;
 mod typed;
