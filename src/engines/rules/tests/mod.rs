@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod kleene;
 mod messages;
+mod no_pass;
 mod official;
 mod reached;
 mod rows;
