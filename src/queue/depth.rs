@@ -74,7 +74,7 @@ pub async fn dead(
     .await
 }
 
-/// Makes dead jobs available again with all their attempts: the given ids, or all (of a queue).
+/// Makes dead jobs available again, in their old order, with all their attempts: the given ids, or all (of a queue).
 /// Returns (queue, id) of each. A job whose key stands in the queue again stays dead.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ pub async fn retry(
 ) -> Result<Vec<(String, i64)>, sqlx::Error> {
     let rows = sqlx::query!(
         r#"UPDATE iit_jobs AS job
-           SET state = 'available', attempt = 0, crashes = 0, run_at = clock_timestamp(), finished_at = NULL
+           SET state = 'available', attempt = 0, crashes = 0, run_at = now(), finished_at = NULL
            WHERE state = 'dead' AND ($1::text IS NULL OR queue = $1)
              AND ($2::bigint[] IS NULL OR id = ANY($2))
              AND (job_key IS NULL OR NOT EXISTS (

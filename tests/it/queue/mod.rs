@@ -4,9 +4,14 @@
 mod claim;
 mod drain;
 mod enqueue;
+mod freeze;
 mod groups;
 mod guard;
+mod kill;
 mod lease;
+mod model;
+mod ops;
+mod program;
 mod rig;
 mod settle;
 mod wakeup;
