@@ -8,6 +8,7 @@ mod freeze;
 mod groups;
 mod guard;
 mod kill;
+mod late_delivery;
 mod lease;
 mod model;
 mod ops;
