@@ -413,6 +413,8 @@ impl SopStep {
             finding: &finding,
             waits: true,
         };
+        let records = std::slice::from_ref(&run.record);
+        ledger::lock_records(settlement.conn(), &run.project, records).await?;
         ledger::record(settlement.conn(), &run.project, &[found]).await?;
         stopped(services, &mut settlement, run.id).await?;
         Ok(settlement.commit().await?)

@@ -6,6 +6,7 @@ CREATE TABLE iit_schema.iit_batches (
     project_id    TEXT NOT NULL REFERENCES iit_schema.iit_projects (id) ON DELETE CASCADE,
     skill_type    TEXT,
     records       JSONB,
+    skills        JSONB NOT NULL DEFAULT '[]',
     state         TEXT NOT NULL DEFAULT 'planning' CONSTRAINT batch_state_is_known
                   CHECK (state IN ('planning', 'running', 'done', 'failed', 'cancelled')),
     total         INT NOT NULL DEFAULT 0,
@@ -15,6 +16,7 @@ CREATE TABLE iit_schema.iit_batches (
     message_id    UUID REFERENCES iit_schema.iit_inbox (id) ON DELETE SET NULL,
     message_part  INT,
     requested_by  TEXT NOT NULL,
+    note          TEXT,
     error         TEXT,
     created_at    TIMESTAMPTZ NOT NULL DEFAULT now(),
     started_at    TIMESTAMPTZ,
@@ -22,6 +24,9 @@ CREATE TABLE iit_schema.iit_batches (
     CONSTRAINT batch_counts_add_up CHECK (done >= 0 AND failed >= 0 AND done + failed <= total)
 );
 COMMENT ON COLUMN iit_schema.iit_batches.records IS 'The records asked for; NULL = the whole project.';
+COMMENT ON COLUMN iit_schema.iit_batches.skills IS 'The skills and versions it checks with, fixed when it starts: [["eligibility", 3], …].';
+COMMENT ON COLUMN iit_schema.iit_batches.note IS 'What people are told beside the result; error is for operators.';
+CREATE INDEX iit_batches_message ON iit_schema.iit_batches (message_id) WHERE message_id IS NOT NULL;
 COMMENT ON COLUMN iit_schema.iit_batches.total IS 'Records; one is done when none of its runs is running any more.';
 
 CREATE TABLE iit_schema.iit_batch_pages (
@@ -72,7 +77,7 @@ CREATE UNIQUE INDEX iit_task_run_once_per_batch ON iit_schema.iit_task_run (batc
     WHERE batch_id IS NOT NULL;
 
 CREATE TABLE iit_schema.iit_task_step (
-    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id) ON DELETE CASCADE,
+    run_id        UUID NOT NULL REFERENCES iit_schema.iit_task_run (id),
     no            INT NOT NULL,
     node          TEXT NOT NULL,
     outcome       TEXT NOT NULL,
@@ -91,5 +96,7 @@ CREATE FUNCTION iit_schema.iit_refuse_change() RETURNS trigger LANGUAGE plpgsql 
 BEGIN
     RAISE EXCEPTION '% is append only: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = '42501';
 END $$;
-CREATE TRIGGER iit_task_step_append_only BEFORE UPDATE ON iit_schema.iit_task_step
+CREATE TRIGGER iit_task_step_append_only BEFORE UPDATE OR DELETE ON iit_schema.iit_task_step
     FOR EACH ROW EXECUTE FUNCTION iit_schema.iit_refuse_change();
+CREATE TRIGGER iit_task_step_no_truncate BEFORE TRUNCATE ON iit_schema.iit_task_step
+    FOR EACH STATEMENT EXECUTE FUNCTION iit_schema.iit_refuse_change();

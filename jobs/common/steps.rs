@@ -83,7 +83,7 @@ pub fn queue_for(skill: &CompiledSkill, walk: &Walk) -> &'static str {
     }
 }
 
-/// Appends the step rows and brings the ledger up to date for all `runs`, in three statements however
+/// Appends the step rows and brings the ledger up to date for all `runs`, in a few statements however
 /// many there are. Returns the number of findings.
 ///
 /// # Errors
@@ -122,7 +122,10 @@ pub async fn write(
             decided.extend(outcome.rules_checked.iter().map(|rule| Decided {
                 run: run.run,
                 record: run.record.to_owned(),
-                scope: Scope::Rule(rule.clone()),
+                scope: Scope::Rule {
+                    skill: run.skill_type.to_owned(),
+                    rule: rule.clone(),
+                },
             }));
         }
         if run.clean {
@@ -137,7 +140,9 @@ pub async fn write(
         .iter()
         .map(|f| f.finding.fingerprint(project))
         .collect();
+    let records: Vec<String> = runs.iter().map(|run| run.record.to_owned()).collect();
     runs::append_steps(&mut *conn, &rows).await?;
+    ledger::lock_records(&mut *conn, project, &records).await?;
     ledger::record(&mut *conn, project, &found).await?;
     ledger::propose_close(conn, project, &decided, &current).await?;
     Ok(found.len())

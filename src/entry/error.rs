@@ -58,6 +58,15 @@ impl IntoResponse for Problem {
 
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Self {
+        if error
+            .chain()
+            .filter_map(|e| e.downcast_ref())
+            .any(is_unstorable_text)
+        {
+            return Self::unprocessable(
+                "请求中含有无法存储的字符 U+0000：去掉后再发 (U+0000 can't be stored, leave it out)",
+            );
+        }
         tracing::error!(error = format!("{error:#}"), "http.failed");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -70,6 +79,36 @@ impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
         anyhow::Error::new(error).into()
     }
+}
+
+/// Postgres stores every character but U+0000, as text (22021) and inside JSON (22P05).
+fn is_unstorable_text(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|database| database.code())
+        .is_some_and(|code| code == "22021" || code == "22P05")
+}
+
+/// Refusals of the framework itself (an unreadable path or query) come as plain text; here they become
+/// problems like all others.
+pub async fn as_problem(response: Response) -> Response {
+    let status = response.status();
+    let plain = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !plain || !status.is_client_error() {
+        return response;
+    }
+    let why = axum::body::to_bytes(response.into_body(), 4096)
+        .await
+        .unwrap_or_default();
+    let why = String::from_utf8_lossy(&why);
+    Problem::new(
+        status,
+        format!("请求的地址或参数有误 (the path or the query can't be read): {why}"),
+    )
+    .into_response()
 }
 
 /// Any path nobody serves.

@@ -67,6 +67,7 @@ pub fn app(state: AppState, gate: Option<Gate>) -> Router {
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(DefaultBodyLimit::disable())
+        .layer(middleware::map_response(error::as_problem))
         .route_layer(middleware::from_fn_with_state(state.clone(), auth::require));
     Router::new()
         .route("/healthz", get(ops::healthz))

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ const PAGE: i64 = 200;
 
 /// Filters and the cursor of a page.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     status: Option<String>,
     record: Option<String>,
@@ -32,10 +34,28 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
-/// A page of the ledger as an array; the next page's cursor is in the `link` header.
+impl ListQuery {
+    /// The query of the page after `last`: the same filters.
+    fn after(&self, last: PendingActionId) -> String {
+        let mut query = format!("?cursor={last}");
+        for (name, value) in [
+            ("status", &self.status),
+            ("record", &self.record),
+            ("rule", &self.rule),
+        ] {
+            if let Some(value) = value {
+                let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+                query.push_str(&format!("&{name}={value}"));
+            }
+        }
+        query
+    }
+}
+
+/// A page of the ledger as an array; the next page's query is in the `link` header.
 ///
 /// # Errors
-/// 404 for an unknown project, 422 for an unreadable cursor.
+/// 404 for an unknown project, 422 for an unreadable cursor or an unknown status.
 pub async fn list(
     State(state): State<AppState>,
     Path(project): Path<String>,
@@ -50,6 +70,14 @@ pub async fn list(
                 .map_err(|_| Problem::unprocessable("cursor 无法识别 (unreadable cursor)"))
         })
         .transpose()?;
+    if let Some(status) = &query.status
+        && !ledger::STATUSES.contains(&status.as_str())
+    {
+        return Err(Problem::unprocessable(format!(
+            "status 须为 {} (no such status)",
+            ledger::STATUSES.join("、")
+        )));
+    }
     let mut conn = state.pool.acquire().await?;
     if projects::get(&mut conn, &project).await?.is_none() {
         return Err(Problem::no_such("项目", &project));
@@ -66,7 +94,7 @@ pub async fn list(
     let next = rows.last().filter(|_| full).map(|row| row.id);
     let mut response = Json(rows).into_response();
     if let Some(next) = next
-        && let Ok(link) = HeaderValue::from_str(&format!("<?cursor={next}>; rel=\"next\""))
+        && let Ok(link) = HeaderValue::from_str(&format!("<{}>; rel=\"next\"", query.after(next)))
     {
         response.headers_mut().insert(header::LINK, link);
     }

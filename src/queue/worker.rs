@@ -31,6 +31,7 @@ use super::{
     sweep,
     wake::Wake,
 };
+use crate::types::text::{ellipsis, without_nul};
 
 /// A job that took its process down this often is quarantined.
 pub const MAX_CRASHES: i32 = 3;
@@ -410,7 +411,7 @@ impl Worker {
                     error = format!("{why:#}"),
                     "queue.job.retry"
                 );
-                let why = format!("{why:#}");
+                let why = readable(&format!("{why:#}"));
                 ("retry", Outcome::Retry { after, why })
             }
             JobError::Cancel(why) => ("cancelled", Outcome::Cancel(why)),
@@ -429,6 +430,7 @@ impl Worker {
     /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
     /// fails for good, the job is still buried, so that it can't come back for ever.
     async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
+        let why = &readable(why);
         tracing::error!(
             job.id = job.lease.job,
             kind = job.kind,
@@ -500,6 +502,11 @@ fn is_group_race(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
         .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
+}
+
+/// An error as it can be stored and read: no U+0000, no novel.
+fn readable(why: &str) -> String {
+    ellipsis(&without_nul(why).0, 2000)
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

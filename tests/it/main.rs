@@ -5,13 +5,17 @@
     reason = "a failed expectation is the test's verdict"
 )]
 
+mod api;
 mod architecture;
 mod demo_study;
 mod edc;
+mod ledger;
 mod postgres;
 mod postgres_choice;
 mod queue;
 mod router;
+mod rules;
+mod scenarios;
 mod skills;
 mod sop;
 mod support;

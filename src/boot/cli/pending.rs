@@ -145,13 +145,12 @@ async fn list(
     filter: &Filter<'_>,
     format: Format,
 ) -> CommandResult {
-    const STATUSES: [&str; 5] = ["open", "answered", "close_proposed", "closed", "dismissed"];
     if let Some(status) = filter.status
-        && !STATUSES.contains(&status)
+        && !ledger::STATUSES.contains(&status)
     {
         return Err(Failure::Usage(format!(
             "没有状态 `{status}`；可用 {} (no such status)",
-            STATUSES.join(", ")
+            ledger::STATUSES.join(", ")
         )));
     }
     let mut conn = database.pool.acquire().await.map_err(query_failed)?;

@@ -256,8 +256,9 @@ impl Trial<'_> {
                 assert_eq!(swept, self.model.sweep());
             }
             Event::RetryDead => {
+                let all: Vec<i64> = self.model.jobs.iter().map(|j| j.id).collect();
                 let mut conn = self.db.pool.acquire().await.unwrap();
-                let mut retried: Vec<i64> = depth::retry(&mut conn, None, None)
+                let mut retried: Vec<i64> = depth::retry(&mut conn, &all)
                     .await
                     .unwrap()
                     .into_iter()

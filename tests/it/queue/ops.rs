@@ -87,14 +87,20 @@ async fn dead_jobs_are_listed_newest_first_with_their_reasons() {
     let first = put_dead(&db, job("work"), "first").await;
     let second = put_dead(&db, job("work"), "second").await;
     let mut conn = db.pool.acquire().await.unwrap();
-    let dead = depth::dead(&mut conn, None, 10).await.unwrap();
+    let dead = depth::dead(&mut conn, None, None, 10).await.unwrap();
     let listed: Vec<_> = dead.iter().map(|d| (d.id, d.reason.as_deref())).collect();
     assert_eq!(listed, [(second, Some("second")), (first, Some("first"))]);
     assert_eq!(
-        depth::dead(&mut conn, Some("edc"), 1).await.unwrap().len(),
+        depth::dead(&mut conn, Some("edc"), None, 1)
+            .await
+            .unwrap()
+            .len(),
         1
     );
-    assert_eq!(depth::dead(&mut conn, Some("llm"), 9).await.unwrap(), []);
+    assert_eq!(
+        depth::dead(&mut conn, Some("llm"), None, 9).await.unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -104,7 +110,7 @@ async fn a_retried_job_has_all_its_attempts_again_and_only_dead_jobs_are_retried
     sql(&db, "UPDATE iit_jobs SET crashes = 3").await;
     let waiting = put(&db, job("work")).await;
     let mut conn = db.pool.acquire().await.unwrap();
-    let retried = depth::retry(&mut conn, None, Some(&[dead, waiting, 999])).await;
+    let retried = depth::retry(&mut conn, &[dead, waiting, 999]).await;
     assert_eq!(retried.unwrap(), [("edc".to_owned(), dead)]);
     let again = row(&db, dead).await;
     assert_eq!(
@@ -113,7 +119,7 @@ async fn a_retried_job_has_all_its_attempts_again_and_only_dead_jobs_are_retried
     );
     assert!(again.due_in <= 0.0);
     assert_eq!(claim_one(&db).await.lease.attempt, 1);
-    assert_eq!(depth::retry(&mut conn, None, None).await.unwrap(), []);
+    assert_eq!(depth::retry(&mut conn, &[dead]).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -124,7 +130,9 @@ async fn a_dead_job_whose_work_stands_in_the_queue_again_stays_dead() {
     let newer = put_dead(&db, keyed("b"), "no").await;
     put(&db, keyed("a")).await;
     let mut conn = db.pool.acquire().await.unwrap();
-    let retried = depth::retry(&mut conn, Some("edc"), None).await.unwrap();
+    let retried = depth::retry(&mut conn, &[standing, older, newer])
+        .await
+        .unwrap();
     assert_eq!(
         retried,
         [("edc".to_owned(), newer)],
@@ -206,7 +214,7 @@ async fn the_retry_command_says_what_it_could_not_retry_and_leaves_a_trace() {
         serde_json::from_slice::<Vec<i64>>(&output.stdout).unwrap(),
         [dead]
     );
-    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"iit: 任务 2 不是可重试的死任务 (not dead, or the same work waits already)");
+    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"iit: 任务 2 不是可重试的死任务 (not dead, or its run, batch or message has already gone on without it)");
     assert_eq!(row(&db, dead).await.state, "available");
     assert_eq!(row(&db, running).await.state, "running");
     assert_eq!(

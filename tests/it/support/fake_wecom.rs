@@ -121,6 +121,12 @@ impl FakeWecom {
         Self { base, shared }
     }
 
+    /// Lets somebody else receive messages too.
+    pub fn add_member(&self, id: &str) {
+        self.shared
+            .with(|inner| inner.members.insert(id.to_lowercase()));
+    }
+
     /// The `WECOM_*` variables that point a program at this server.
     pub fn variables(&self) -> BTreeMap<&'static str, String> {
         BTreeMap::from([
@@ -153,6 +159,11 @@ impl FakeWecom {
     pub fn fail_always(&self, endpoint: Endpoint, fault: Fault) {
         self.shared
             .with(|inner| inner.always.insert(endpoint, fault));
+    }
+
+    /// Mends what [`FakeWecom::fail_always`] broke.
+    pub fn recover(&self) {
+        self.shared.with(|inner| inner.always.clear());
     }
 
     /// Gives out a token without a call, as if another process had asked; returns it.

@@ -1,4 +1,6 @@
 //! Servers, databases and helpers that several test modules share.
 
+pub mod app;
 pub mod fake_wecom;
 pub mod postgres;
+pub mod study;

@@ -1,0 +1,94 @@
+//! "对全项目做质控": a summary, whatever the number of pages.
+
+use crate::support::app::{TestApp, tally};
+use crate::support::study::{StudyFolder, Subject, reviewed_eligibility};
+
+/// 120 subjects, which is three pages; every tenth too young, one without an age.
+fn study() -> StudyFolder {
+    let subjects = (1..=120).map(|no| {
+        let subject = Subject::fit(&format!("P{no:03}"));
+        match no {
+            7 => subject.with("age", ""),
+            _ if no % 10 == 0 => subject.with("age", "16"),
+            _ => subject,
+        }
+    });
+    StudyFolder::with_eligibility("lung", subjects)
+}
+
+#[tokio::test]
+async fn the_whole_project_is_checked_and_the_summary_counts_what_was_found() {
+    let app = TestApp::with(&study()).await;
+    let id = app.says("ZhangSan", "对全项目做质控").await;
+    let reply = app.wecom.wait_for_messages(1).await.remove(0).content;
+    insta::assert_snapshot!(reply);
+    app.settled().await;
+    assert_eq!(app.wecom.messages().len(), 1);
+    assert_eq!(app.count("iit_task_run WHERE status = 'done'").await, 120);
+    assert_eq!(app.count("iit_task_step").await, 120);
+    assert_eq!(app.count("iit_pending_actions").await, 14);
+    assert_eq!(
+        app.wecom_message(id).await["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        120
+    );
+    let kinds: Vec<String> = sqlx::query_scalar("SELECT kind FROM iit_jobs WHERE state = 'done'")
+        .fetch_all(&app.db.pool)
+        .await
+        .unwrap();
+    let kinds = tally(kinds.iter().map(String::as_str));
+    // The plan and three pages.
+    assert_eq!(
+        kinds,
+        [("batch_qc", 4), ("deliver", 1), ("intent", 1)].into()
+    );
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn runs_that_go_on_after_their_page_are_counted_when_they_stop() {
+    let study = study();
+    study.write_skill("eligibility", &reviewed_eligibility());
+    let app = TestApp::with(&study).await;
+    let batch = app.qc("lung", None).await;
+    assert_eq!(
+        [
+            &batch["state"],
+            &batch["total"],
+            &batch["done"],
+            &batch["failed"]
+        ],
+        [
+            &serde_json::json!("done"),
+            &120.into(),
+            &120.into(),
+            &0.into()
+        ]
+    );
+    // 12 too young, and the one without an age, whose on_not_evaluable ends in a review state.
+    assert_eq!(app.count("iit_task_run WHERE status = 'waiting'").await, 12);
+    assert_eq!(app.count("iit_task_run WHERE status = 'running'").await, 0);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn records_that_do_not_exist_are_counted_as_failed_and_named() {
+    let app = TestApp::with(&study()).await;
+    let batch = app.qc("lung", Some(&["P001", "P999", "P001"])).await;
+    assert_eq!(
+        [&batch["total"], &batch["done"], &batch["failed"]],
+        [&2.into(), &1.into(), &1.into() as &serde_json::Value]
+    );
+    assert!(batch["error"].as_str().unwrap().contains("P999"), "{batch}");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_study_without_subjects_is_answered_too() {
+    let app = TestApp::with(&StudyFolder::with_eligibility("lung", [])).await;
+    let reply = app.ask("ZhangSan", "对全项目做质控").await;
+    assert!(reply.contains("没有可以质控的受试者"), "{reply}");
+    app.stop().await;
+}
