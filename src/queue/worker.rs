@@ -166,7 +166,8 @@ impl Worker {
     /// Works on `queues` until `stop`, then lets running jobs finish for the drain time. What is still
     /// running after it is given back to the queue at once, without using up an attempt.
     pub async fn run(self, queues: &[&str], stop: CancellationToken) {
-        // These outlive the drain: leases are renewed until the last job has ended.
+        // These outlive the drain: leases are renewed, and what follows is told, until the last job has
+        // ended.
         let background = CancellationToken::new();
         let mut services = JoinSet::new();
         services.spawn(
@@ -184,6 +185,11 @@ impl Worker {
             self.wake
                 .clone()
                 .run_listener(self.claims.clone(), background.clone()),
+        );
+        services.spawn(
+            self.wake
+                .clone()
+                .run_notifier(self.pool.clone(), background.clone()),
         );
 
         let mut workers = JoinSet::new();
@@ -234,8 +240,7 @@ impl Worker {
         .fetch_all(&self.pool)
         .await;
         match given {
-            // At once: this process's notifier may have stopped already.
-            Ok(queues) => Wake::notify_once(&self.pool, &queues).await,
+            Ok(queues) => self.wake.queues(queues),
             Err(error) => tracing::warn!(%error, "queue.drain.give_back_failed"),
         }
     }
