@@ -158,7 +158,8 @@ pub async fn record(
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
                FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint AND i.waits
-               WHERE r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
+               WHERE a.fingerprint = ANY(ARRAY(SELECT fingerprint FROM input WHERE waits))
+                 AND r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
            written AS (
                INSERT INTO iit_pending_actions AS a
                       (id, project_id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
@@ -215,6 +216,8 @@ pub async fn record(
         &waits,
         project,
     )
+    // Planned anew each time: the ledger grows a hundredfold during its first batch.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(())
@@ -246,15 +249,27 @@ pub async fn propose_close(
     let done = sqlx::query!(
         r#"WITH decided AS (
                SELECT * FROM UNNEST($2::text[], $3::text[], $4::text[], $5::uuid[]) AS t(record, rule, skill_type, run_id)),
+           -- One look-up a record. Left to the planner, which knows nothing yet of a table that a batch is
+           -- just filling, every page would go through all open rows of the study.
+           standing AS (
+               SELECT a.id, d.run_id
+               FROM (SELECT DISTINCT record FROM decided) r
+               CROSS JOIN LATERAL (
+                   SELECT p.id, p.fingerprint, p.rule, p.skill_type, p.run_id FROM iit_pending_actions p
+                   WHERE p.project_id = $1 AND p.record = r.record AND p.status IN ('open', 'answered')
+                   OFFSET 0) a
+               CROSS JOIN LATERAL (
+                   SELECT d.run_id FROM decided d
+                   WHERE d.record = r.record
+                     AND (d.rule = a.rule
+                          -- Found by an earlier step of the same run: not fixed, just not looked at again.
+                          OR (d.skill_type = a.skill_type AND a.run_id IS DISTINCT FROM d.run_id))
+                   LIMIT 1) d
+               WHERE a.fingerprint <> ALL($6)),
            fixed AS (
-               SELECT a.id, a.status, (SELECT d.run_id FROM decided d WHERE d.record = a.record LIMIT 1) AS run_id
-               FROM iit_pending_actions a
-               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.fingerprint <> ALL($6)
-                 AND a.record = ANY($2)
-                 AND EXISTS (SELECT 1 FROM decided d WHERE d.record = a.record
-                             AND (d.rule = a.rule
-                                  -- Found by an earlier step of the same run: not fixed, just not looked at again.
-                                  OR (d.skill_type = a.skill_type AND a.run_id IS DISTINCT FROM d.run_id)))
+               SELECT a.id, a.status, s.run_id
+               FROM iit_pending_actions a JOIN standing s ON s.id = a.id
+               WHERE a.id = ANY(ARRAY(SELECT id FROM standing)) AND a.status IN ('open', 'answered')
                ORDER BY a.fingerprint FOR UPDATE OF a),
            moved AS (
                UPDATE iit_pending_actions a SET status = 'close_proposed', updated_at = now()
@@ -274,6 +289,8 @@ pub async fn propose_close(
         &runs,
         current,
     )
+    // Planned anew each time, as above.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(done.rows_affected())
