@@ -194,7 +194,8 @@ pub async fn record(
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
                FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint
-               WHERE r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
+               WHERE a.fingerprint = ANY($2) AND a.waits_for IS NOT NULL
+                 AND r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
            written AS (
                INSERT INTO iit_pending_actions AS a
                       (id, project_id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
@@ -257,6 +258,8 @@ pub async fn record(
         &waits,
         project,
     )
+    // Planned anew each time: the ledger grows a hundredfold during its first batch.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(())
@@ -288,11 +291,17 @@ pub async fn propose_close(
     let done = sqlx::query!(
         r#"WITH decided AS (
                SELECT * FROM UNNEST($2::text[], $3::text[], $4::text[], $5::uuid[]) AS t(record, rule, skill_type, run_id)),
+           -- One look-up a record. Left to the planner, which knows nothing yet of a table that a batch is
+           -- just filling, every page would go through all open rows of the study.
            open AS (
                SELECT a.id, a.status, a.skill_type, a.record, a.rule, a.run_id, a.waits_for
-               FROM iit_pending_actions a
-               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.record = ANY($2)
-                 AND a.fingerprint <> ALL($6)),
+               FROM (SELECT DISTINCT record FROM decided) r
+               CROSS JOIN LATERAL (
+                   SELECT p.id, p.status, p.skill_type, p.record, p.rule, p.run_id, p.waits_for, p.fingerprint
+                   FROM iit_pending_actions p
+                   WHERE p.project_id = $1 AND p.record = r.record AND p.status IN ('open', 'answered')
+                   OFFSET 0) a
+               WHERE a.fingerprint <> ALL($6)),
            fixed AS (
                SELECT o.id, o.status, o.waits_for, d.run_id FROM open o
                JOIN decided d ON d.record = o.record AND d.skill_type = o.skill_type AND d.rule = o.rule
@@ -305,11 +314,13 @@ pub async fn propose_close(
            overtaken AS (
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
-               FROM fixed WHERE r.id = fixed.waits_for AND r.status = 'waiting'),
+               WHERE r.id = ANY(ARRAY(SELECT waits_for FROM fixed WHERE waits_for IS NOT NULL))
+                 AND r.status = 'waiting'),
            moved AS (
                UPDATE iit_pending_actions a SET status = 'close_proposed', waits_for = NULL, updated_at = now()
                FROM (SELECT DISTINCT ON (id) id, status, run_id FROM fixed ORDER BY id, run_id) AS fixed
-               WHERE a.id = fixed.id AND a.status IN ('open', 'answered')
+               WHERE a.id = fixed.id AND a.id = ANY(ARRAY(SELECT id FROM fixed))
+                 AND a.status IN ('open', 'answered')
                RETURNING a.id, fixed.status AS old_status, fixed.run_id, a.message, a.values),
            told AS (
                INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
@@ -325,6 +336,8 @@ pub async fn propose_close(
         &runs,
         current,
     )
+    // Planned anew each time, as above.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(done.rows_affected())
