@@ -21,6 +21,7 @@ use iit_manager::boot::wiring::{self, Wiring};
 use iit_manager::jobs::QUEUES;
 use iit_manager::ops::health::Readiness;
 use iit_manager::types::clock::Clock;
+use iit_manager::types::project::ProjectFile;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -115,14 +116,20 @@ impl TestApp {
 
     /// Applies the project file and the skills, as the commands do.
     pub async fn apply(&self, study: &StudyFolder) {
-        self.folders.lock().unwrap().push(study.keep());
-        let file = project::read(&study.project_file()).unwrap();
-        project::apply(&self.db.pool, &file).await.unwrap();
+        let file = self.apply_project(study).await;
         if study.skills().read_dir().unwrap().next().is_some() {
             skills::apply_to(&self.db.pool, &file, None, &study.skills())
                 .await
                 .unwrap();
         }
+    }
+
+    /// Applies the project file alone.
+    pub async fn apply_project(&self, study: &StudyFolder) -> ProjectFile {
+        self.folders.lock().unwrap().push(study.keep());
+        let file = project::read(&study.project_file()).unwrap();
+        project::apply(&self.db.pool, &file).await.unwrap();
+        file
     }
 
     // --- WeCom ---
