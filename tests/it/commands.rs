@@ -74,6 +74,8 @@ async fn what_does_not_exist_is_exit_code_2_and_one_sentence() {
     let db = TestDb::new().await;
     let (iit, study) = (Iit::on(&db), study());
     apply(&iit, &study).await;
+    study.write_skill("another", &crate::support::study::eligibility());
+    let skills = study.skills().display().to_string();
     let mut sentences = Vec::new();
     for args in [
         &["qc", "--project", "nope", "--all"][..],
@@ -109,13 +111,23 @@ async fn what_does_not_exist_is_exit_code_2_and_one_sentence() {
             "--reason",
             " ",
         ],
+        &[
+            "skills",
+            "apply",
+            "--project",
+            "lung",
+            "--type",
+            "t",
+            &skills,
+        ],
         &["skills", "apply", "--project", "nope", "."],
         &["project", "apply", "nope.toml"],
         &["worker", "--queues", "nope"],
     ] {
         let ran = iit.run(args).await;
         assert_eq!(ran.code, 2, "{args:?}: {ran:?}");
-        sentences.push(format!("{}\n  {}", args.join(" "), ran.refusal()));
+        let line = format!("{}\n  {}", args.join(" "), ran.refusal());
+        sentences.push(line.replace(&skills, "[skills]"));
     }
     insta::assert_snapshot!(sentences.join("\n"));
     for args in [

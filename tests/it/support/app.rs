@@ -143,10 +143,18 @@ impl TestApp {
 
     /// The same with a number that may have been used before.
     pub async fn says_as(&self, user: &str, text: &str, msg_id: u64) {
+        self.callback(&format!(
+            "<FromUserName><![CDATA[{user}]]></FromUserName><MsgType><![CDATA[text]]></MsgType><Content><![CDATA[{text}]]></Content><MsgId>{msg_id}</MsgId>"
+        ))
+        .await;
+    }
+
+    /// Sends a callback with these elements, sealed and signed; it must be accepted.
+    pub async fn callback(&self, elements: &str) {
         let config = &self.wecom_config;
         let now = self.clock.now().timestamp();
         let message = format!(
-            "<xml><ToUserName><![CDATA[{}]]></ToUserName><FromUserName><![CDATA[{user}]]></FromUserName><CreateTime>{now}</CreateTime><MsgType><![CDATA[text]]></MsgType><Content><![CDATA[{text}]]></Content><MsgId>{msg_id}</MsgId><AgentID>{}</AgentID></xml>",
+            "<xml><ToUserName><![CDATA[{}]]></ToUserName><CreateTime>{now}</CreateTime>{elements}<AgentID>{}</AgentID></xml>",
             config.corp_id, config.agent_id
         );
         let sealed = crypto::encrypt(
