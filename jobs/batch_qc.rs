@@ -75,13 +75,17 @@ impl Handle for BatchQc {
                 if skills.is_empty() {
                     return Err(JobError::dead(anyhow!(no_skill(&batch))));
                 }
-                plan(services, lease, &batch, &study).await
+                plan(services, lease, &batch, &study, &skills).await
             }
             Some(no) if batch.state == "running" => {
                 let records = batches::page(&mut conn, batch.id, no).await?;
-                let skills =
-                    skills::active(&mut conn, &batch.project, batch.skill.as_deref()).await?;
+                let skills = skills::at_versions(&mut conn, &batch.project, &batch.skills).await?;
                 drop(conn);
+                if skills.len() != batch.skills.len() || skills.is_empty() {
+                    return Err(JobError::dead(anyhow!(
+                        "the versions of this batch's skills are gone"
+                    )));
+                }
                 match records {
                     Some(records) => {
                         do_page(services, lease, &batch, &study, no, records, skills).await
@@ -101,14 +105,17 @@ impl Handle for BatchQc {
         why: &str,
     ) -> Result<(), JobError> {
         let complete = match self.page {
-            None => batches::fail(settlement.conn(), self.batch, why).await?,
+            None => {
+                let note = "没有做成质控：数据源或技能有问题，详情见批次记录";
+                batches::fail(settlement.conn(), self.batch, note, why).await?
+            }
             Some(no) => {
                 let records = batches::page(settlement.conn(), self.batch, no)
                     .await?
                     .unwrap_or_default();
                 let open = batches::end_page(settlement.conn(), self.batch, no, "failed").await?;
-                let note = format!("{} 例未能检查：{why}", records.len());
-                batches::note_error(settlement.conn(), self.batch, &note).await?;
+                let note = format!("{} 例未能检查：数据读取失败，详情见批次记录", records.len());
+                batches::note(settlement.conn(), self.batch, &note, Some(why)).await?;
                 let failed = i32::try_from(records.len()).unwrap_or(i32::MAX);
                 open && batches::count(settlement.conn(), self.batch, 0, failed, 0).await?
             }
@@ -138,6 +145,17 @@ pub fn queue_of_requests() -> String {
     BatchQc::QUEUE.to_owned()
 }
 
+/// Opens again what a dead job of this kind left failed. Returns whether there was anything.
+///
+/// # Errors
+/// The database failed.
+pub async fn revive(conn: &mut sqlx::PgConnection, job: &BatchQc) -> Result<bool, sqlx::Error> {
+    match job.page {
+        None => batches::reopen(conn, job.batch).await,
+        Some(no) => batches::reopen_page(conn, job.batch, no).await,
+    }
+}
+
 async fn nothing_to_do(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
     Ok(lease
         .settle(&services.pool, &services.wake, &Outcome::Done)
@@ -165,6 +183,7 @@ async fn plan(
     lease: &Lease,
     batch: &Batch,
     study: &Study,
+    skills: &[StoredSkill],
 ) -> Result<Settled, JobError> {
     let known = study.edc.record_ids().await.map_err(edc_error)?;
     let (records, missing) = match &batch.records {
@@ -180,6 +199,10 @@ async fn plan(
         }
     };
     let total = records.len() + missing.len();
+    let versions: Vec<(String, i32)> = skills
+        .iter()
+        .map(|skill| (skill.skill_type.clone(), skill.version))
+        .collect();
     let pages: Vec<Vec<String>> = records.chunks(PAGE).map(<[String]>::to_vec).collect();
     let mut settlement = lease
         .settle(&services.pool, &services.wake, &Outcome::Done)
@@ -189,6 +212,7 @@ async fn plan(
         batch.id,
         i32::try_from(total).unwrap_or(i32::MAX),
         &pages,
+        &versions,
     )
     .await?;
     let priority = if pages.len() > 1 { PAGE_PRIORITY } else { 0 };
@@ -210,7 +234,7 @@ async fn plan(
             shown.join("、"),
             missing.len()
         );
-        batches::note_error(settlement.conn(), batch.id, &note).await?;
+        batches::note(settlement.conn(), batch.id, &note, None).await?;
     }
     let failed = i32::try_from(missing.len()).unwrap_or(i32::MAX);
     let complete = batches::count(settlement.conn(), batch.id, 0, failed, 0).await?;
@@ -394,7 +418,7 @@ async fn settle_page(
     let gone = i32::try_from(page.gone.len()).unwrap_or(i32::MAX);
     if gone > 0 {
         let note = format!("{gone} 例在质控开始后被删除或改名，未检查");
-        batches::note_error(settlement.conn(), batch.id, &note).await?;
+        batches::note(settlement.conn(), batch.id, &note, None).await?;
     }
     if batches::count(settlement.conn(), batch.id, done, failed + gone, findings).await? {
         reply::finish_batch(services, &mut settlement, batch.id).await?;

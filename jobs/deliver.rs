@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::{Handle, common::services::Services};
 use crate::{
     adapters::wecom::error::SendError,
-    queue::{Job, JobError, Lease, Outcome, Settled, Settlement},
-    store::outbox,
+    queue::{Job, JobError, Lease, Outcome, Settled, Settlement, job::backoff},
+    store::outbox::{self, Hold},
     types::ids::OutboxId,
 };
 
@@ -32,7 +32,8 @@ pub struct Deliver {
 impl Job for Deliver {
     const KIND: &'static str = "deliver";
     const QUEUE: &'static str = "deliver";
-    const MAX_ATTEMPTS: i32 = 8;
+    // With the backoff, about half an hour of WeCom being away.
+    const MAX_ATTEMPTS: i32 = 12;
 
     fn key(&self) -> Option<String> {
         Some(self.outbox.to_string())
@@ -50,18 +51,25 @@ impl Handle for Deliver {
                 "WeCom is not configured; set the WECOM_* variables and retry the job"
             )));
         };
-        let mut conn = services.pool.acquire().await?;
-        let Some(message) = outbox::get(&mut conn, self.outbox).await? else {
-            return Err(JobError::Cancel("the outbound message is gone".to_owned()));
+        let pool = &services.pool;
+        let (message, parts) = {
+            let mut conn = pool.acquire().await?;
+            let Some(message) = outbox::get(&mut conn, self.outbox).await? else {
+                return Err(JobError::Cancel("the outbound message is gone".to_owned()));
+            };
+            (message, outbox::parts(&mut conn, self.outbox).await?)
         };
-        let parts = outbox::parts(&mut conn, self.outbox).await?;
+        let hold = Hold {
+            job: lease.job,
+            token: lease.token,
+        };
         let mut unknown = parts.iter().any(|part| part.state == "unknown");
         let mut first = true;
         for part in &parts {
             match part.state.as_str() {
                 "queued" => {}
                 "sending" => {
-                    outbox::set_part(&mut conn, self.outbox, part.no, "unknown", None).await?;
+                    outbox::unclear_part(&mut *pool.acquire().await?, self.outbox, part.no).await?;
                     unknown = true;
                     continue;
                 }
@@ -71,25 +79,37 @@ impl Handle for Deliver {
                 tokio::time::sleep(PART_GAP).await;
             }
             first = false;
-            outbox::set_part(&mut conn, self.outbox, part.no, "sending", None).await?;
-            match wecom.send_text(&[&message.recipient], &part.text).await {
+            let ours =
+                outbox::begin_part(&mut *pool.acquire().await?, self.outbox, part.no, hold).await?;
+            if !ours {
+                return Err(JobError::LostLease);
+            }
+            // No connection is held while WeCom is asked.
+            let sent = wecom.send_text(&[&message.recipient], &part.text).await;
+            let mut conn = pool.acquire().await?;
+            match sent {
                 Ok(sent) => {
-                    let remote = Some(sent.msg_id.as_str());
-                    outbox::set_part(&mut conn, self.outbox, part.no, "sent", remote).await?;
+                    outbox::sent_part(&mut conn, self.outbox, part.no, &sent.msg_id).await?;
+                }
+                Err(SendError::PartialInvalid { msg_id, .. }) => {
+                    // One recipient, and that one can't be reached: WeCom took it and showed it to nobody.
+                    outbox::sent_part(&mut conn, self.outbox, part.no, &msg_id).await?;
+                    return Err(JobError::dead(anyhow!(
+                        "the recipient can't be reached: not in the app's visible range, or without a licence"
+                    )));
                 }
                 Err(SendError::Ambiguous { why }) => {
                     tracing::warn!(outbox.id = %self.outbox, part = part.no, why, "deliver.ambiguous");
-                    outbox::set_part(&mut conn, self.outbox, part.no, "unknown", None).await?;
+                    outbox::unclear_part(&mut conn, self.outbox, part.no).await?;
                     unknown = true;
                 }
                 Err(error) => {
                     // Nothing left, so the part may be tried again.
-                    outbox::set_part(&mut conn, self.outbox, part.no, "queued", None).await?;
-                    return Err(refusal(error));
+                    outbox::unsent_part(&mut conn, self.outbox, part.no, hold).await?;
+                    return Err(refusal(error, lease.attempt));
                 }
             }
         }
-        drop(conn);
         let mut settlement = lease
             .settle(&services.pool, &services.wake, &Outcome::Done)
             .await?;
@@ -115,15 +135,13 @@ impl Handle for Deliver {
     }
 }
 
-/// How a refusal ends the attempt.
-fn refusal(error: SendError) -> JobError {
-    match error {
-        SendError::Busy { retry_after, .. } => JobError::Retry {
-            after: Some(retry_after),
+/// How a refusal ends the attempt: later when that may help, else for good.
+fn refusal(error: SendError, attempt: i32) -> JobError {
+    match error.retry_after() {
+        Some(after) => JobError::Retry {
+            after: Some(after.max(backoff(attempt))),
             why: error.into(),
         },
-        SendError::Refused { permanent, .. } if permanent => JobError::dead(error),
-        SendError::TokenRejected { .. } | SendError::PartialInvalid { .. } => JobError::dead(error),
-        _ => JobError::retry(error),
+        None => JobError::dead(error),
     }
 }

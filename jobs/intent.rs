@@ -13,6 +13,7 @@ use super::{
         services::Services,
         starts,
         study::{Study, edc_error},
+        whose::{Whose, whose_study},
     },
 };
 use crate::{
@@ -25,7 +26,6 @@ use crate::{
         batches::{self, NewBatch},
         conversations,
         inbox::{self, Message},
-        projects,
         replies::{self, Chip},
         skills::{self, StoredSkill},
     },
@@ -84,9 +84,19 @@ impl Handle for Intent {
             // Understood by an attempt that committed and died before it could say so.
             return Ok(end(services, lease).await?.commit().await?);
         }
-        let whose = whose_study(services, &mut conn, &message).await?;
-        let (project, text) = match whose {
-            Whose::Project { id, text } => (id, text),
+        if message.kind == "event" {
+            // A visit, a click, a change in the directory: noted with the message, answered by nobody.
+            drop(conn);
+            let mut settlement = end(services, lease).await?;
+            inbox::finish(settlement.conn(), message.id, "answered").await?;
+            return Ok(settlement.commit().await?);
+        }
+        let (project, text, chosen) = match whose_study(services, &mut conn, &message).await? {
+            Whose::Project { id, text, chosen } => (id, text, chosen),
+            Whose::Switched(id, name) => {
+                drop(conn);
+                return switch(services, lease, &message, &id, &name).await;
+            }
             Whose::Nobody => {
                 drop(conn);
                 return refuse(services, lease, &message).await;
@@ -128,7 +138,9 @@ impl Handle for Intent {
             pending.as_ref(),
         )
         .await?;
-        conversations::choose_project(conn, &message.sender, Some(&project), None).await?;
+        if chosen {
+            conversations::choose_project(conn, &message.sender, Some(&project), None).await?;
+        }
         for (no, part) in (0..).zip(parts) {
             write_part(&mut settlement, &project, &message, no, part, &skills).await?;
         }
@@ -161,58 +173,6 @@ async fn end(services: &Services, lease: &Lease) -> Result<Settlement, JobError>
         .await?)
 }
 
-/// Whose study a message is about.
-enum Whose {
-    /// This one; `text` is what is to be understood (the message that made us ask, once we know).
-    Project { id: String, text: String },
-    /// The sender is a member of none.
-    Nobody,
-    /// The sender has several: (id, name).
-    Ask(Vec<(String, String)>),
-}
-
-async fn whose_study(
-    services: &Services,
-    conn: &mut sqlx::PgConnection,
-    message: &Message,
-) -> Result<Whose, JobError> {
-    let this = |id: String| Whose::Project {
-        id,
-        text: message.text.clone(),
-    };
-    if let Some(project) = message
-        .project
-        .clone()
-        .or_else(|| services.conversation.open_project.clone())
-    {
-        return Ok(this(project));
-    }
-    let mut memberships = projects::of_member(conn, &message.sender).await?;
-    if memberships.len() <= 1 {
-        return Ok(memberships
-            .pop()
-            .map_or(Whose::Nobody, |(project, _)| this(project)));
-    }
-    let (chosen, waiting) = conversations::chosen_project(conn, &message.sender).await?;
-    if let Some(waiting) = waiting {
-        let answer = message.text.trim();
-        let picked = memberships.iter().enumerate().find(|(no, (id, name))| {
-            answer == (no + 1).to_string() || answer.eq_ignore_ascii_case(id) || answer == name
-        });
-        if let Some((_, (id, _))) = picked {
-            let text = inbox::get(conn, waiting).await?.map(|first| first.text);
-            return Ok(Whose::Project {
-                id: id.clone(),
-                text: text.unwrap_or_else(|| message.text.clone()),
-            });
-        }
-    }
-    match chosen {
-        Some(id) if memberships.iter().any(|(member_of, _)| *member_of == id) => Ok(this(id)),
-        _ => Ok(Whose::Ask(memberships)),
-    }
-}
-
 async fn refuse(
     services: &Services,
     lease: &Lease,
@@ -239,6 +199,20 @@ async fn refuse(
     Ok(settlement.commit().await?)
 }
 
+async fn switch(
+    services: &Services,
+    lease: &Lease,
+    message: &Message,
+    project: &str,
+    name: &str,
+) -> Result<Settled, JobError> {
+    let mut settlement = end(services, lease).await?;
+    conversations::choose_project(settlement.conn(), &message.sender, Some(project), None).await?;
+    let text = format!("好的，接下来谈项目“{name}”。");
+    reply::reply(services, &mut settlement, message, &text, &[], "answered").await?;
+    Ok(settlement.commit().await?)
+}
+
 async fn ask_which_project(
     services: &Services,
     lease: &Lease,
@@ -260,7 +234,7 @@ async fn ask_which_project(
     Ok(settlement.commit().await?)
 }
 
-/// Pictures, events and the like: noted; a picture gets an honest answer, an event none.
+/// Pictures, voice and the like get an honest answer.
 async fn no_text(
     services: &Services,
     lease: &Lease,
@@ -276,16 +250,12 @@ async fn no_text(
         false,
     )
     .await?;
-    if message.kind == "event" {
-        inbox::finish(settlement.conn(), message.id, "answered").await?;
-    } else {
-        let message = Message {
-            project: Some(project.to_owned()),
-            ..message.clone()
-        };
-        let text = "目前只能处理文字消息。请用文字告诉我，例如“质控 ID=001”，或回复“帮助”。";
-        reply::reply(services, &mut settlement, &message, text, &[], "answered").await?;
-    }
+    let message = Message {
+        project: Some(project.to_owned()),
+        ..message.clone()
+    };
+    let text = "目前只能处理文字消息。请用文字告诉我，例如“质控 ID=001”，或回复“帮助”。";
+    reply::reply(services, &mut settlement, &message, text, &[], "answered").await?;
     Ok(settlement.commit().await?)
 }
 
@@ -365,6 +335,7 @@ async fn answers(
             ),
             IntentKind::QcTask if intent.entities.whole_project => Part::WholeProject,
             IntentKind::QcTask => match not_found(&named) {
+                None if named.found.is_empty() => Part::say(texts::which_patient(None)),
                 None => Part::Records(named.found),
                 Some((text, question)) => {
                     if !named.found.is_empty() {
@@ -482,6 +453,14 @@ async fn write_part(
         }
     }
     Ok(())
+}
+
+/// Takes a message up again whose job died. Returns whether it had failed.
+///
+/// # Errors
+/// The database failed.
+pub async fn revive(conn: &mut sqlx::PgConnection, job: &Intent) -> Result<bool, sqlx::Error> {
+    inbox::reopen(conn, job.message).await
 }
 
 /// A message as its entry stores it, with the job that will understand it: one transaction.

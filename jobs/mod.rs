@@ -107,6 +107,34 @@ impl Jobs {
     }
 }
 
+/// Makes what waited for a dead job ready for it again, so that retrying the job does its work. `false`:
+/// whoever waited was told and went on; the job is better left dead.
+///
+/// # Errors
+/// The database failed.
+pub async fn revive(
+    conn: &mut sqlx::PgConnection,
+    kind: &str,
+    payload: &serde_json::Value,
+) -> Result<bool, sqlx::Error> {
+    fn read<J: Job>(payload: &serde_json::Value) -> Option<J> {
+        serde_json::from_value(payload.clone()).ok()
+    }
+    match kind {
+        intent::Intent::KIND => match read(payload) {
+            Some(job) => intent::revive(conn, &job).await,
+            None => Ok(true),
+        },
+        batch_qc::BatchQc::KIND => match read(payload) {
+            Some(job) => batch_qc::revive(conn, &job).await,
+            None => Ok(true),
+        },
+        // The run took `on_error` and went on.
+        sop_step::SopStep::KIND => Ok(read::<sop_step::SopStep>(payload).is_none()),
+        _ => Ok(true),
+    }
+}
+
 fn decode<J: Job>(job: &ClaimedJob) -> Result<J, JobError> {
     serde_json::from_value(job.payload.clone()).map_err(|error| {
         JobError::dead(anyhow!(

@@ -70,6 +70,16 @@ END $$;
 CREATE TRIGGER iit_skills_next_version BEFORE UPDATE ON iit_schema.iit_skills
     FOR EACH ROW EXECUTE FUNCTION iit_schema.iit_skills_next_version();
 
+-- A skill that was deleted and comes back goes on counting: its earlier versions may be pinned by runs.
+CREATE FUNCTION iit_schema.iit_skills_first_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.version := COALESCE((SELECT max(version) FROM iit_schema.iit_skill_versions
+                             WHERE project_id = NEW.project_id AND skill_type = NEW.skill_type), 0) + 1;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER iit_skills_first_version BEFORE INSERT ON iit_schema.iit_skills
+    FOR EACH ROW EXECUTE FUNCTION iit_schema.iit_skills_first_version();
+
 CREATE FUNCTION iit_schema.iit_skills_keep_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO iit_schema.iit_skill_versions (project_id, skill_type, version, name, config)

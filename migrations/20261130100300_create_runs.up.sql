@@ -6,6 +6,7 @@ CREATE TABLE iit_schema.iit_batches (
     project_id    TEXT NOT NULL REFERENCES iit_schema.iit_projects (id) ON DELETE CASCADE,
     skill_type    TEXT,
     records       JSONB,
+    skills        JSONB NOT NULL DEFAULT '[]',
     state         TEXT NOT NULL DEFAULT 'planning' CONSTRAINT batch_state_is_known
                   CHECK (state IN ('planning', 'running', 'done', 'failed', 'cancelled')),
     total         INT NOT NULL DEFAULT 0,
@@ -15,6 +16,7 @@ CREATE TABLE iit_schema.iit_batches (
     message_id    UUID REFERENCES iit_schema.iit_inbox (id) ON DELETE SET NULL,
     message_part  INT,
     requested_by  TEXT NOT NULL,
+    note          TEXT,
     error         TEXT,
     created_at    TIMESTAMPTZ NOT NULL DEFAULT now(),
     started_at    TIMESTAMPTZ,
@@ -22,6 +24,9 @@ CREATE TABLE iit_schema.iit_batches (
     CONSTRAINT batch_counts_add_up CHECK (done >= 0 AND failed >= 0 AND done + failed <= total)
 );
 COMMENT ON COLUMN iit_schema.iit_batches.records IS 'The records asked for; NULL = the whole project.';
+COMMENT ON COLUMN iit_schema.iit_batches.skills IS 'The skills and versions it checks with, fixed when it starts: [["eligibility", 3], …].';
+COMMENT ON COLUMN iit_schema.iit_batches.note IS 'What people are told beside the result; error is for operators.';
+CREATE INDEX iit_batches_message ON iit_schema.iit_batches (message_id) WHERE message_id IS NOT NULL;
 COMMENT ON COLUMN iit_schema.iit_batches.total IS 'Records; one is done when none of its runs is running any more.';
 
 CREATE TABLE iit_schema.iit_batch_pages (

@@ -29,6 +29,8 @@ CREATE TABLE iit_schema.iit_pending_actions (
 COMMENT ON COLUMN iit_schema.iit_pending_actions.waits_for IS 'The run that a verdict on this action lets go on (human_review).';
 COMMENT ON COLUMN iit_schema.iit_pending_actions.verdict IS 'What a person said to what stands here now; NULL again when it is found anew or changed.';
 CREATE INDEX iit_pending_actions_by_status ON iit_schema.iit_pending_actions (project_id, status, created_at, id);
+CREATE INDEX iit_pending_actions_in_order ON iit_schema.iit_pending_actions (project_id, id);
+CREATE INDEX iit_pending_actions_waiting ON iit_schema.iit_pending_actions (waits_for) WHERE waits_for IS NOT NULL;
 CREATE INDEX iit_pending_actions_by_record ON iit_schema.iit_pending_actions (project_id, record, rule);
 
 CREATE TABLE iit_schema.iit_pending_action_history (

@@ -4,42 +4,56 @@ use std::collections::BTreeMap;
 
 use super::steps::standing_label;
 use crate::{
-    store::{batches::Batch, runs::RunResult},
+    store::{
+        batches::Batch,
+        results::{RunResult, Tally},
+    },
     types::finding::Finding,
 };
 
 /// Up to this many records are answered one by one, more as a summary.
-const DETAILED_RECORDS: usize = 3;
+pub const DETAILED_RECORDS: i32 = 3;
 /// Findings listed per record and skill.
 const LISTED_FINDINGS: usize = 10;
 /// Lines of a summary table.
 const LISTED_GROUPS: usize = 12;
 
+/// What a request came to, in as much detail as its answer shows.
+pub enum Outcome {
+    /// Every run.
+    Detailed(Vec<RunResult>),
+    /// Counts.
+    Counted(Tally),
+}
+
 /// The answer to a QC request.
 #[must_use]
-pub fn qc_answer(study: &str, batch: &Batch, results: &[RunResult]) -> String {
+pub fn qc_answer(study: &str, batch: &Batch, outcome: &Outcome) -> String {
     if batch.state == "failed" {
-        let why = batch.error.as_deref().unwrap_or("原因未知");
-        return format!("【质控】{study}：未能完成。{why}");
+        let why = batch.note.as_deref().unwrap_or("详情见批次记录");
+        return format!("【质控】{study}：{why}。");
     }
-    let mut records: Vec<&str> = results.iter().map(|run| run.record.as_str()).collect();
-    records.dedup();
-    let mut text = if records.is_empty() && batch.failed > 0 {
-        format!("【质控】{study}：{} 例均未能检查。", batch.failed)
-    } else if records.is_empty() {
-        format!("【质控】{study}：没有可以质控的受试者。")
-    } else if records.len() <= DETAILED_RECORDS {
-        records
-            .iter()
-            .map(|record| one_record(study, record, results))
-            .collect::<Vec<_>>()
-            .join("\n\n")
-    } else {
-        summary(study, batch, results)
+    let mut text = match outcome {
+        Outcome::Counted(tally) => summary(study, batch, tally),
+        Outcome::Detailed(runs) if runs.is_empty() && batch.total == 0 => {
+            format!("【质控】{study}：没有可以质控的受试者。")
+        }
+        Outcome::Detailed(runs) if runs.is_empty() => {
+            format!("【质控】{study}：{} 例都未能检查。", batch.total)
+        }
+        Outcome::Detailed(runs) => {
+            let mut records: Vec<&str> = runs.iter().map(|run| run.record.as_str()).collect();
+            records.dedup();
+            records
+                .iter()
+                .map(|record| one_record(study, record, runs))
+                .collect::<Vec<_>>()
+                .join("\n\n")
+        }
     };
-    if let Some(error) = &batch.error {
+    if let Some(note) = &batch.note {
         text.push_str("\n注意：");
-        text.push_str(error);
+        text.push_str(note);
     }
     text
 }
@@ -120,68 +134,51 @@ fn place_and_message(finding: &Finding) -> String {
     format!("[{}] {place}{}", finding.rule, finding.message)
 }
 
-fn summary(study: &str, batch: &Batch, results: &[RunResult]) -> String {
+fn summary(study: &str, batch: &Batch, tally: &Tally) -> String {
     let mut lines = vec![
-        format!("【全项目质控】{study}"),
+        match &batch.records {
+            None => format!("【全项目质控】{study}"),
+            Some(_) => format!("【质控】{study}"),
+        },
         format!(
             "受试者 {} 例：完成 {}，未能检查 {}；发现 {} 条。",
             batch.total, batch.done, batch.failed, batch.findings
         ),
     ];
-    let mut by_skill: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
-    for run in results {
-        let state = match run.status.as_str() {
-            "done" => standing_label(run.standing.as_deref().unwrap_or_default()).to_owned(),
-            "waiting" => "等待人工复核".to_owned(),
-            "failed" => "未能检查".to_owned(),
-            other => other.to_owned(),
+    let mut by_skill: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (skill, status, standing, count) in &tally.runs {
+        let state = match status.as_str() {
+            "done" => standing_label(standing),
+            "waiting" => "等待人工复核",
+            "failed" => "未能检查",
+            "cancelled" => "已取消",
+            _ => "进行中",
         };
-        *by_skill
-            .entry(&run.skill_name)
+        by_skill
+            .entry(skill)
             .or_default()
-            .entry(state)
-            .or_default() += 1;
+            .push(format!("{state} {count}"));
     }
     for (skill, states) in by_skill {
-        let states: Vec<String> = states.iter().map(|(s, n)| format!("{s} {n}")).collect();
         lines.push(format!("· {skill}：{}", states.join("，")));
     }
-    let findings = || {
-        results
-            .iter()
-            .flat_map(|run| run.findings.iter().map(move |f| (run, f)))
-    };
-    lines.extend(table("按规则", findings().map(|(_, f)| f.rule.clone())));
-    lines.extend(table(
-        "按中心",
-        findings().filter_map(|(run, _)| run.site.clone()),
-    ));
+    lines.extend(table("按规则", &tally.rules));
+    lines.extend(table("按中心", &tally.sites));
     if batch.findings > 0 {
         lines.push("明细已记入待处理清单。".to_owned());
     }
     lines.join("\n")
 }
 
-fn table(title: &str, keys: impl Iterator<Item = String>) -> Vec<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for key in keys {
-        *counts.entry(key).or_default() += 1;
-    }
-    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    if counts.is_empty() {
-        return Vec::new();
-    }
+fn table(title: &str, counts: &[(String, i64)]) -> Option<String> {
     let shown: Vec<String> = counts
         .iter()
         .take(LISTED_GROUPS)
-        .map(|(key, n)| format!("{key} {n}"))
+        .map(|(key, count)| format!("{key} {count}"))
         .collect();
-    let more = counts.len().saturating_sub(shown.len());
-    let tail = if more > 0 {
-        format!("，另 {more} 项")
-    } else {
-        String::new()
+    let tail = match counts.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!("，另 {more} 项"),
     };
-    vec![format!("{title}：{}{tail}", shown.join("，"))]
+    (!shown.is_empty()).then(|| format!("{title}：{}{tail}", shown.join("，")))
 }

@@ -10,6 +10,7 @@
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
+//! | [`whose`] | whose study a message is about |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
@@ -21,3 +22,4 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod whose;

@@ -1,7 +1,10 @@
 //! From finished work to the message that leaves: parts are filled in, and the settlement that fills in
 //! the last one writes the reply and its `deliver` job.
 
-use super::{answer::qc_answer, services::Services};
+use super::{
+    answer::{DETAILED_RECORDS, Outcome, qc_answer},
+    services::Services,
+};
 use crate::{
     adapters::wecom::split::{MAX_TEXT_BYTES, split_text},
     engines::router::texts,
@@ -13,7 +16,7 @@ use crate::{
         outbox::{self, NewOutbound},
         projects,
         replies::{self, Chip},
-        runs,
+        results,
     },
     types::ids::{BatchId, MessageId, OutboxId},
 };
@@ -33,11 +36,15 @@ pub async fn finish_batch(
     let Some((message, part)) = batch.reply_to else {
         return Ok(());
     };
-    let results = runs::results(settlement.conn(), id).await?;
+    let outcome = if batch.total <= DETAILED_RECORDS {
+        Outcome::Detailed(results::runs(settlement.conn(), id).await?)
+    } else {
+        Outcome::Counted(results::tally(settlement.conn(), id).await?)
+    };
     let study = projects::get(settlement.conn(), &batch.project)
         .await?
         .map_or_else(|| batch.project.clone(), |project| project.file.name);
-    let text = qc_answer(&study, &batch, &results);
+    let text = qc_answer(&study, &batch, &outcome);
     replies::fill(settlement.conn(), message, part, &text).await?;
     send_if_complete(services, settlement, message).await
 }
@@ -146,8 +153,9 @@ pub async fn send(
     if parts.is_empty() {
         return Ok(id);
     }
-    if services.wecom.is_none() {
-        let why = "企业微信未配置：设置 WECOM_* 后重启 (WeCom is not configured)";
+    // Only the demo may know that nobody will deliver: elsewhere another process may have WeCom's keys.
+    if services.wecom.is_none() && services.conversation.open_project.is_some() {
+        let why = "示例中未配置企业微信，未发送 (WeCom is not configured in the demo)";
         outbox::finish(settlement.conn(), id, "failed", Some(why)).await?;
         return Ok(id);
     }

@@ -41,7 +41,11 @@ pub async fn start_runs(
         })
         .collect();
     let total = i32::try_from(records.len()).unwrap_or(i32::MAX);
-    batches::start(settlement.conn(), batch, total, &[]).await?;
+    let versions: Vec<(String, i32)> = skills
+        .iter()
+        .map(|skill| (skill.skill_type.clone(), skill.version))
+        .collect();
+    batches::start(settlement.conn(), batch, total, &[], &versions).await?;
     runs::insert(settlement.conn(), project, batch, &new).await?;
     let jobs: Vec<NewJob> = new
         .iter()

@@ -122,7 +122,10 @@ pub async fn write(
             decided.extend(outcome.rules_checked.iter().map(|rule| Decided {
                 run: run.run,
                 record: run.record.to_owned(),
-                scope: Scope::Rule(rule.clone()),
+                scope: Scope::Rule {
+                    skill: run.skill_type.to_owned(),
+                    rule: rule.clone(),
+                },
             }));
         }
         if run.clean {

@@ -60,7 +60,8 @@ impl Database {
             .map_err(|error| db_failure(&error))?
             .options([("synchronous_commit", "off")]);
         sqlx::postgres::PgPoolOptions::new()
-            .max_connections(5)
+            // Five claimers, the renewal, LISTEN, and one to spare.
+            .max_connections(8)
             .connect_with(options)
             .await
             .map_err(|error| db_failure(&DbError::Connect(error)))

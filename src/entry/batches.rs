@@ -108,6 +108,7 @@ pub async fn show(
         "failed": batch.failed,
         "findings": batch.findings,
         "eta_s": batch.eta_s(),
+        "note": batch.note,
         "error": batch.error,
     })))
 }

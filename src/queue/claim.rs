@@ -116,13 +116,15 @@ pub async fn claim(
                 max_attempts: row.max_attempts,
                 queue: queue.to_owned(),
                 group: row.group_key,
+                length: lease,
             },
         })
         .collect();
     Ok((jobs, bound))
 }
 
-/// How long until the next job of `queue` is due; `None` when none waits.
+/// How long until the next job of `queue` can be claimed; zero when one became due since the last claim,
+/// `None` when none waits. Jobs behind another of their group don't count: its end wakes them.
 ///
 /// # Errors
 /// The database failed.
@@ -132,7 +134,13 @@ pub async fn next_due(
 ) -> Result<Option<Duration>, sqlx::Error> {
     let seconds = sqlx::query_scalar!(
         r#"SELECT EXTRACT(EPOCH FROM min(run_at) - clock_timestamp())::float8 AS seconds
-           FROM iit_jobs WHERE queue = $1 AND state = 'available' AND run_at > now()"#,
+           FROM iit_jobs j
+           WHERE j.queue = $1 AND j.state = 'available'
+             AND (j.group_key IS NULL OR NOT EXISTS (
+                  SELECT 1 FROM iit_jobs earlier
+                  WHERE earlier.group_key = j.group_key
+                    AND earlier.state IN ('available', 'running')
+                    AND (earlier.id < j.id OR earlier.state = 'running')))"#,
         queue,
     )
     .fetch_one(conn)

@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 
 use super::job::Job;
 
-/// Largest payload, in bytes of JSON. Data belongs in tables.
+/// Largest payload, in bytes of JSON as Postgres writes it. Data belongs in tables.
 pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024;
 
 /// A job to be.
@@ -78,17 +78,42 @@ impl NewJob {
     }
 
     fn check(&self) -> Result<(), EnqueueError> {
-        let text = self.payload.to_string();
-        if text.len() > MAX_PAYLOAD_BYTES {
+        // Postgres stores a space after each comma and colon, and counts them.
+        let bytes = self.payload.to_string().len() + spaces(&self.payload);
+        if bytes > MAX_PAYLOAD_BYTES {
             return Err(EnqueueError::TooLarge {
                 kind: self.kind,
-                bytes: text.len(),
+                bytes,
             });
         }
-        if text.contains("\\u0000") {
+        if has_nul(&self.payload) {
             return Err(EnqueueError::Nul { kind: self.kind });
         }
         Ok(())
+    }
+}
+
+/// Separators of a JSON value outside its strings.
+fn spaces(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => {
+            items.len().saturating_sub(1) + items.iter().map(spaces).sum::<usize>()
+        }
+        Value::Object(members) => {
+            (2 * members.len()).saturating_sub(1) + members.values().map(spaces).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.contains('\0') || has_nul(value)),
+        _ => false,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Lease {
     pub queue: String,
     /// Its group, whose next job becomes claimable when this one ends.
     pub group: Option<String>,
+    /// How long it lasts unrenewed.
+    pub length: Duration,
 }
 
 struct Held {
@@ -73,14 +75,14 @@ impl LeaseKeeper {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts renewing `lease`, claimed just now.
+    /// Starts renewing `lease`; the claim was asked for at `asked`, so it can't have begun before.
     #[must_use]
-    pub fn hold(&self, lease: &Lease) -> HeldLease {
+    pub fn hold(&self, lease: &Lease, asked: Instant) -> HeldLease {
         self.lock().insert(
             lease.token,
             Held {
                 job: lease.job,
-                renewed: Instant::now(),
+                renewed: asked,
                 missed: 0,
                 abort: None,
             },
@@ -91,10 +93,17 @@ impl LeaseKeeper {
         }
     }
 
-    /// Number of jobs in hand.
+    /// What to abort when the lease of that token is lost. Does nothing once it is let go.
+    pub fn abort_with(&self, token: Uuid, abort: AbortHandle) {
+        if let Some(held) = self.lock().get_mut(&token) {
+            held.abort = Some(abort);
+        }
+    }
+
+    /// The leases in hand.
     #[must_use]
-    pub fn in_hand(&self) -> usize {
-        self.lock().len()
+    pub fn in_hand(&self) -> Vec<Uuid> {
+        self.lock().keys().copied().collect()
     }
 
     /// Renews until `stop`; the caller stops it only after its last job ended.
@@ -116,6 +125,9 @@ impl LeaseKeeper {
         }
     }
 
+    /// Renews what is still ours and returns it. A row that is locked is left as it is and counts as
+    /// ours: most likely its own settlement is under way, which nobody can sweep; waiting for it would
+    /// cost all other jobs their leases.
     async fn renew(&self, pool: &PgPool) -> Result<Vec<Uuid>, sqlx::Error> {
         let (jobs, tokens): (Vec<i64>, Vec<Uuid>) = self
             .lock()
@@ -126,11 +138,19 @@ impl LeaseKeeper {
             return Ok(Vec::new());
         }
         sqlx::query_scalar!(
-            r#"UPDATE iit_jobs AS job
-               SET lease_expires_at = clock_timestamp() + make_interval(secs => $3)
-               FROM UNNEST($1::bigint[], $2::uuid[]) AS mine(id, token)
-               WHERE job.id = mine.id AND job.lease_token = mine.token AND job.state = 'running'
-               RETURNING job.lease_token AS "token!""#,
+            r#"WITH held AS (
+                   SELECT job.id, job.lease_token
+                   FROM iit_jobs job JOIN UNNEST($1::bigint[], $2::uuid[]) AS mine(id, token)
+                        ON job.id = mine.id AND job.lease_token = mine.token
+                   WHERE job.state = 'running'),
+               free AS (
+                   SELECT job.id FROM iit_jobs job JOIN held USING (id, lease_token)
+                   FOR UPDATE OF job SKIP LOCKED),
+               renewed AS (
+                   UPDATE iit_jobs AS job
+                   SET lease_expires_at = clock_timestamp() + make_interval(secs => $3)
+                   FROM free WHERE job.id = free.id)
+               SELECT lease_token AS "token!" FROM held"#,
             &jobs,
             &tokens,
             self.length.as_secs_f64(),
@@ -173,15 +193,6 @@ impl Held {
             tracing::warn!(job.id = self.job, event, "queue.lease.aborting");
             metrics::counter!("iit_lease_lost_total").increment(1);
             abort.abort();
-        }
-    }
-}
-
-impl HeldLease {
-    /// What to abort when the lease is lost.
-    pub fn abort_with(&self, abort: AbortHandle) {
-        if let Some(held) = self.keeper.lock().get_mut(&self.token) {
-            held.abort = Some(abort);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 
 use super::{
     enqueue::{EnqueueError, Enqueued, NewJob, enqueue, enqueue_many},
@@ -70,7 +70,13 @@ impl Lease {
         wake: &Wake,
         outcome: &Outcome,
     ) -> Result<Settlement, SettleError> {
-        let mut tx = pool.begin().await?;
+        // A process that falls silent in here (frozen, cut off) would keep the row locked, and so out of
+        // the sweep's reach, for as long as the server believes in the connection.
+        let begin = format!(
+            "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}",
+            self.length.as_millis().clamp(1, 3_600_000)
+        );
+        let mut tx = pool.begin_with(AssertSqlSafe(begin)).await?;
         let fenced = fence(&mut tx, self, outcome).await?;
         if !fenced {
             return Err(SettleError::LostLease(self.job));

@@ -16,7 +16,10 @@ use tokio::{
     task::JoinSet,
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 use uuid::Uuid;
 
 use super::{
@@ -28,11 +31,19 @@ use super::{
     sweep,
     wake::Wake,
 };
+use crate::types::text::{ellipsis, without_nul};
 
 /// A job that took its process down this often is quarantined.
 pub const MAX_CRASHES: i32 = 3;
 /// The claimer's lower bound is forgotten this often, so that rows before it are found.
 const BOUND_AGE: Duration = Duration::from_millis(250);
+
+/// The shortest sleep until a due time: the row may be in another claimer's hands right now.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
+/// How long after the drain time aborted attempts have to end.
+const ABORT_TIME: Duration = Duration::from_secs(2);
+/// Claims beyond its attempts that a dead job gets while telling what waits for it fails.
+const BURIALS: i32 = 3;
 
 /// What the queue asks of the program: run a job by its stored kind.
 pub trait Handler: Send + Sync + 'static {
@@ -121,6 +132,7 @@ pub struct Worker {
     handler: Arc<dyn Handler>,
     settings: WorkerSettings,
     progress: Progress,
+    attempts: TaskTracker,
 }
 
 impl Worker {
@@ -141,6 +153,7 @@ impl Worker {
             handler,
             settings,
             progress: Progress::default(),
+            attempts: TaskTracker::new(),
         }
     }
 
@@ -196,28 +209,33 @@ impl Worker {
             while workers.join_next().await.is_some() {}
         });
         if drained.await.is_err() {
-            tracing::warn!(jobs = self.keeper.in_hand(), "queue.drain.cut_short");
+            tracing::warn!(jobs = self.keeper.in_hand().len(), "queue.drain.cut_short");
             workers.shutdown().await;
+            self.attempts.close();
+            let _ = tokio::time::timeout(ABORT_TIME, self.attempts.wait()).await;
             self.give_back().await;
         }
         background.cancel();
         while services.join_next().await.is_some() {}
     }
 
-    /// Hands what this process still holds back to the queue.
+    /// Hands back to the queue what this process claimed and no longer works on. An attempt that did not
+    /// end when it was aborted keeps its lease until it runs out.
     async fn give_back(&self) {
         let given = sqlx::query_scalar!(
             r#"UPDATE iit_jobs
                SET state = 'available', run_at = clock_timestamp(), attempt = attempt - 1,
                    lease_token = NULL, lease_expires_at = NULL, worker = NULL
-               WHERE state = 'running' AND worker = $1
+               WHERE state = 'running' AND worker = $1 AND lease_token <> ALL($2)
                RETURNING queue"#,
             self.process,
+            &self.keeper.in_hand(),
         )
         .fetch_all(&self.pool)
         .await;
         match given {
-            Ok(queues) => self.wake.queues(queues),
+            // At once: this process's notifier may have stopped already.
+            Ok(queues) => Wake::notify_once(&self.pool, &queues).await,
             Err(error) => tracing::warn!(%error, "queue.drain.give_back_failed"),
         }
     }
@@ -249,12 +267,13 @@ impl Worker {
                 bound = (Bound::START, Instant::now());
             }
             let wanted = permits.len();
+            let asked = Instant::now();
             match self.claim(&queue, wanted, bound.0).await {
                 Ok((jobs, last)) => {
                     trouble = 0;
                     let full = jobs.len() == wanted;
                     for (job, permit) in jobs.into_iter().zip(permits) {
-                        let held = self.keeper.hold(&job.lease);
+                        let held = self.keeper.hold(&job.lease, asked);
                         let slot = Slot { job, held, permit };
                         if claimed.send(slot).await.is_err() {
                             return;
@@ -309,7 +328,7 @@ impl Worker {
             claim::next_due(&mut conn, queue).await
         };
         let wait = match due.await {
-            Ok(Some(due)) => due.min(self.settings.poll),
+            Ok(Some(due)) => due.max(SHORTEST_SLEEP).min(self.settings.poll),
             Ok(None) | Err(_) => self.settings.poll,
         };
         tokio::select! {
@@ -328,17 +347,16 @@ impl Worker {
         metrics::histogram!("iit_job_wait_seconds", "queue" => queue.clone(), "kind" => kind.clone())
             .record(job.waited.as_secs_f64());
         let started = Instant::now();
+        let token = job.lease.token;
         let worker = self.clone();
-        let attempt = tokio::spawn(async move {
-            let outcome = worker.attempt(job).await;
-            // The slot is free only when the handler's future is really gone.
-            drop(permit);
-            outcome
+        let attempt = self.attempts.spawn(async move {
+            // Let go, and the slot free, only when the handler's future is really gone.
+            let _until_gone = (held, permit);
+            worker.attempt(job).await
         });
-        held.abort_with(attempt.abort_handle());
+        self.keeper.abort_with(token, attempt.abort_handle());
         // An error means that the attempt was aborted: its lease is somebody else's.
-        let outcome = attempt.await.unwrap_or("lost");
-        drop(held);
+        let outcome = AbortOnDropHandle::new(attempt).await.unwrap_or("lost");
         metrics::histogram!("iit_job_run_seconds", "queue" => queue, "kind" => kind.clone(), "outcome" => outcome)
             .record(started.elapsed().as_secs_f64());
         metrics::counter!("iit_job_attempts_total", "kind" => kind, "outcome" => outcome)
@@ -355,7 +373,9 @@ impl Worker {
         }
         let limit = self.handler.timeout(&job.kind);
         let handler = Arc::clone(&self.handler);
-        let running = AssertUnwindSafe(handler.run(job.clone())).catch_unwind();
+        let claimed = job.clone();
+        // Inside the future, so that a panic before its first await is caught as well.
+        let running = AssertUnwindSafe(async move { handler.run(claimed).await }).catch_unwind();
         let error = match tokio::time::timeout(limit, running).await {
             Ok(Ok(Ok(_settled))) => return "done",
             Ok(Ok(Err(error))) => error,
@@ -386,7 +406,7 @@ impl Worker {
                     error = format!("{why:#}"),
                     "queue.job.retry"
                 );
-                let why = format!("{why:#}");
+                let why = readable(&format!("{why:#}"));
                 ("retry", Outcome::Retry { after, why })
             }
             JobError::Cancel(why) => ("cancelled", Outcome::Cancel(why)),
@@ -405,6 +425,7 @@ impl Worker {
     /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
     /// fails for good, the job is still buried, so that it can't come back for ever.
     async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
+        let why = &readable(why);
         tracing::error!(
             job.id = job.lease.job,
             kind = job.kind,
@@ -415,7 +436,7 @@ impl Worker {
         let outcome = Outcome::Dead(why.to_owned());
         let told = async {
             let mut settlement = job.lease.settle(&self.pool, &self.wake, &outcome).await?;
-            AssertUnwindSafe(self.handler.bury(job, &mut settlement, why))
+            AssertUnwindSafe(async { self.handler.bury(job, &mut settlement, why).await })
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|panic| {
@@ -431,7 +452,9 @@ impl Worker {
             Ok(()) => "dead",
             Err(JobError::LostLease) => "lost",
             // The database is away: the lease runs out, and the sweep brings the job back to be buried.
-            Err(JobError::Retry { why, .. }) => {
+            Err(JobError::Retry { why, .. })
+                if job.lease.attempt < job.lease.max_attempts.saturating_add(BURIALS) =>
+            {
                 tracing::warn!(
                     job.id = job.lease.job,
                     error = format!("{why:#}"),
@@ -474,6 +497,11 @@ fn is_group_race(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
         .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
+}
+
+/// An error as it can be stored and read: no U+0000, no novel.
+fn readable(why: &str) -> String {
+    ellipsis(&without_nul(why).0, 2000)
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

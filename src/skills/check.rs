@@ -7,9 +7,9 @@ use super::{
     fault::{Fault, FaultKind},
     final_state::{FinalState, KNOWN},
     model::{Target, Work},
-    near::nearest_within,
     text::join,
 };
+use crate::types::near_miss::nearest_within;
 
 /// Every fault of the graph at once.
 pub(super) fn check(draft: &Draft) -> Vec<Fault> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::near::nearest;
+use crate::types::near_miss::nearest;
 
 /// A place in the file as written, both counted from 1; the column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

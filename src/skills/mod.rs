@@ -15,7 +15,6 @@ pub mod final_state;
 mod lexis;
 pub mod markdown;
 pub mod model;
-pub mod near;
 pub mod node_type;
 mod read;
 mod rules;

@@ -44,7 +44,11 @@ pub struct Batch {
     pub findings: i32,
     /// The message that asked, and the part of the reply that waits for it.
     pub reply_to: Option<(MessageId, i32)>,
-    /// One sentence, when it failed.
+    /// The skills and versions it checks with; empty until it starts.
+    pub skills: Vec<(String, i32)>,
+    /// What people are told beside the result.
+    pub note: Option<String>,
+    /// One sentence for operators, when something failed.
     pub error: Option<String>,
     /// When the first page could start.
     pub started_at: Option<DateTime<Utc>>,
@@ -95,7 +99,8 @@ pub async fn create(conn: &mut PgConnection, batch: &NewBatch<'_>) -> Result<Bat
 pub async fn get(conn: &mut PgConnection, id: BatchId) -> Result<Option<Batch>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT project_id, skill_type, records AS "records: Json<Vec<String>>", state, total, done, failed, findings,
-                  message_id AS "message_id: MessageId", message_part, error, started_at,
+                  message_id AS "message_id: MessageId", message_part, note, error, started_at,
+                  skills AS "skills: Json<Vec<(String, i32)>>",
                   EXTRACT(EPOCH FROM COALESCE(finished_at, now()) - started_at)::float8 AS running_s
            FROM iit_batches WHERE id = $1"#,
         id as BatchId
@@ -113,13 +118,16 @@ pub async fn get(conn: &mut PgConnection, id: BatchId) -> Result<Option<Batch>, 
         failed: row.failed,
         findings: row.findings,
         reply_to: row.message_id.zip(row.message_part),
+        skills: row.skills.0,
+        note: row.note,
         error: row.error,
         started_at: row.started_at,
         running_s: row.running_s,
     }))
 }
 
-/// Starts a planned request: how many records it has, in which pages (none when runs were made at once).
+/// Starts a planned request: how many records it has, in which pages (none when runs were made at once),
+/// and with which versions of which skills it is checked from now on.
 ///
 /// # Errors
 /// The database failed.
@@ -128,11 +136,14 @@ pub async fn start(
     id: BatchId,
     total: i32,
     pages: &[Vec<String>],
+    skills: &[(String, i32)],
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        r#"UPDATE iit_batches SET state = 'running', total = $2, started_at = now() WHERE id = $1 AND state = 'planning'"#,
+        r#"UPDATE iit_batches SET state = 'running', total = $2, skills = $3, started_at = now()
+           WHERE id = $1 AND state = 'planning'"#,
         id as BatchId,
         total,
+        Json(skills) as _,
     )
     .execute(&mut *conn)
     .await?;
@@ -246,7 +257,7 @@ pub async fn run_stopped(
 ) -> Result<Option<BatchId>, sqlx::Error> {
     let Some(batch) = sqlx::query_scalar!(
         r#"SELECT b.id AS "id: BatchId" FROM iit_batches b JOIN iit_task_run r ON r.batch_id = b.id
-           WHERE r.id = $1 AND r.in_batch FOR UPDATE OF b"#,
+           WHERE r.id = $1 AND r.in_batch FOR NO KEY UPDATE OF b"#,
         run as RunId
     )
     .fetch_optional(&mut *conn)
@@ -280,15 +291,21 @@ pub async fn run_stopped(
     Ok(complete.then_some(batch))
 }
 
-/// Gives a request up.
+/// Gives a request up; `note` is what people are told, `error` what operators read.
 ///
 /// # Errors
 /// The database failed.
-pub async fn fail(conn: &mut PgConnection, id: BatchId, error: &str) -> Result<bool, sqlx::Error> {
+pub async fn fail(
+    conn: &mut PgConnection,
+    id: BatchId,
+    note: &str,
+    error: &str,
+) -> Result<bool, sqlx::Error> {
     let done = sqlx::query!(
-        r#"UPDATE iit_batches SET state = 'failed', error = $2, finished_at = now()
+        r#"UPDATE iit_batches SET state = 'failed', note = $2, error = $3, finished_at = now()
            WHERE id = $1 AND state IN ('planning', 'running')"#,
         id as BatchId,
+        note,
         error,
     )
     .execute(conn)
@@ -296,21 +313,70 @@ pub async fn fail(conn: &mut PgConnection, id: BatchId, error: &str) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes what went wrong with a page; the first such sentence stays.
+/// Notes that not everything was checked: for people, and, when something failed, for operators. The
+/// first such sentences stay.
 ///
 /// # Errors
 /// The database failed.
-pub async fn note_error(
+pub async fn note(
     conn: &mut PgConnection,
     id: BatchId,
-    error: &str,
+    note: &str,
+    error: Option<&str>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        r#"UPDATE iit_batches SET error = COALESCE(error, $2) WHERE id = $1"#,
+        r#"UPDATE iit_batches SET note = COALESCE(note, $2), error = COALESCE(error, $3) WHERE id = $1"#,
         id as BatchId,
+        note,
         error,
     )
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Opens a failed page again, so that its job can do it. Returns whether it was failed.
+///
+/// # Errors
+/// The database failed.
+pub async fn reopen_page(
+    conn: &mut PgConnection,
+    id: BatchId,
+    no: i32,
+) -> Result<bool, sqlx::Error> {
+    let records = sqlx::query_scalar!(
+        r#"UPDATE iit_batch_pages SET state = 'queued' WHERE batch_id = $1 AND no = $2 AND state = 'failed'
+           RETURNING jsonb_array_length(records) AS "records!""#,
+        id as BatchId,
+        no,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(records) = records else {
+        return Ok(false);
+    };
+    sqlx::query!(
+        r#"UPDATE iit_batches SET failed = failed - $2, state = 'running', finished_at = NULL, note = NULL, error = NULL
+           WHERE id = $1"#,
+        id as BatchId,
+        records,
+    )
+    .execute(conn)
+    .await?;
+    Ok(true)
+}
+
+/// Opens a request again that failed before it started. Returns whether it had.
+///
+/// # Errors
+/// The database failed.
+pub async fn reopen(conn: &mut PgConnection, id: BatchId) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_batches SET state = 'planning', finished_at = NULL, note = NULL, error = NULL
+           WHERE id = $1 AND state = 'failed' AND started_at IS NULL"#,
+        id as BatchId
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
 }

@@ -179,6 +179,20 @@ pub async fn finish(
     Ok(())
 }
 
+/// Takes a failed message up again. Returns whether it had failed.
+///
+/// # Errors
+/// The database failed.
+pub async fn reopen(conn: &mut PgConnection, id: MessageId) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_inbox SET status = 'queued', answered_at = NULL WHERE id = $1 AND status = 'failed'"#,
+        id as MessageId
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// The runs a message led to.
 ///
 /// # Errors

@@ -12,9 +12,12 @@ use uuid::Uuid;
 
 use super::audit;
 use crate::types::{
-    finding::{FieldValue, Finding, FindingOutcome, Severity},
+    finding::{FieldValue, Finding, FindingOutcome},
     ids::{PendingActionId, RunId},
 };
+
+/// What a ledger row may be.
+pub const STATUSES: [&str; 5] = ["open", "answered", "close_proposed", "closed", "dismissed"];
 
 /// A finding and the run it came from.
 #[derive(Debug, Clone)]
@@ -40,11 +43,16 @@ pub struct Decided {
     pub scope: Scope,
 }
 
-/// How much a run has settled.
+/// How much of a skill a run has settled. Rule keys are only unique within a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// One rule got its answer.
-    Rule(String),
+    /// One rule of the skill got its answer.
+    Rule {
+        /// The skill.
+        skill: String,
+        /// The rule's key.
+        rule: String,
+    },
     /// The whole skill ended clean.
     Skill(String),
 }
@@ -110,8 +118,9 @@ pub async fn lock_records(
 }
 
 /// Writes findings: new ones open, known ones are updated; closed and close-proposed ones reopen; a
-/// dismissed or answered one stays as people left it unless its values changed. History and audit rows
-/// go with every change; a finding that is the same as before leaves no trace.
+/// dismissed or answered one stays as people left it unless its values changed. A review that a run
+/// waits for always opens: that run asks anew. History and audit rows go with every change; a finding
+/// that is the same as before leaves no trace.
 ///
 /// Hazard: without [`lock_records`] two that find the same thing first would both say that they opened it.
 ///
@@ -179,13 +188,13 @@ pub async fn record(
                     AS t(id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
                          message, values, run_id, waits)),
            before AS (
-               SELECT a.id, a.fingerprint, a.status, a.message, a.values
+               SELECT a.id, a.fingerprint, a.status, a.message, a.values, a.severity, a.outcome
                FROM iit_pending_actions a WHERE a.fingerprint = ANY($2)),
-           -- A run that waited for the same decision has been overtaken by the new one.
+           -- A run that waited for a verdict on the same thing has been overtaken by the new one.
            overtaken AS (
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
-               FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint AND i.waits
+               FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint
                WHERE r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
            written AS (
                INSERT INTO iit_pending_actions AS a
@@ -209,13 +218,15 @@ pub async fn record(
                        ELSE a.status END,
                    updated_at = CASE
                        WHEN a.status IN ('closed', 'close_proposed') OR a.values IS DISTINCT FROM excluded.values
-                            OR a.message <> excluded.message THEN now()
+                            OR a.message <> excluded.message OR a.severity <> excluded.severity
+                            OR a.outcome <> excluded.outcome THEN now()
                        ELSE a.updated_at END
-               RETURNING id, fingerprint, status, message, values, run_id),
+               RETURNING id, fingerprint, status, message, values, severity, outcome, run_id),
            changed AS (
                SELECT w.id, w.status, w.message, w.values, w.run_id, b.status AS old_status, b.message AS old_message
                FROM written w LEFT JOIN before b ON b.fingerprint = w.fingerprint
-               WHERE b.id IS NULL OR b.status <> w.status OR b.message <> w.message OR b.values IS DISTINCT FROM w.values),
+               WHERE b.id IS NULL OR b.status <> w.status OR b.message <> w.message OR b.values IS DISTINCT FROM w.values
+                     OR b.severity <> w.severity OR b.outcome <> w.outcome),
            told AS (
                INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
                SELECT $15, 'system:qc',
@@ -268,29 +279,38 @@ pub async fn propose_close(
     }
     let records: Vec<String> = decided.iter().map(|d| d.record.clone()).collect();
     let runs: Vec<Uuid> = decided.iter().map(|d| d.run.0).collect();
-    let (rules, skills): (Vec<Option<String>>, Vec<Option<String>>) = decided
+    let (rules, skills): (Vec<Option<String>>, Vec<String>) = decided
         .iter()
         .map(|d| match &d.scope {
-            Scope::Rule(rule) => (Some(rule.clone()), None),
-            Scope::Skill(skill) => (None, Some(skill.clone())),
+            Scope::Rule { skill, rule } => (Some(rule.clone()), skill.clone()),
+            Scope::Skill(skill) => (None, skill.clone()),
         })
         .unzip();
     let done = sqlx::query!(
         r#"WITH decided AS (
                SELECT * FROM UNNEST($2::text[], $3::text[], $4::text[], $5::uuid[]) AS t(record, rule, skill_type, run_id)),
-           fixed AS (
-               SELECT a.id, a.status, (SELECT d.run_id FROM decided d WHERE d.record = a.record LIMIT 1) AS run_id
+           open AS (
+               SELECT a.id, a.status, a.skill_type, a.record, a.rule, a.run_id, a.waits_for
                FROM iit_pending_actions a
-               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.fingerprint <> ALL($6)
-                 AND a.record = ANY($2)
-                 AND EXISTS (SELECT 1 FROM decided d WHERE d.record = a.record
-                             AND (d.rule = a.rule
-                                  -- Found by an earlier step of the same run: not fixed, just not looked at again.
-                                  OR (d.skill_type = a.skill_type AND a.run_id IS DISTINCT FROM d.run_id)))
-               ORDER BY a.fingerprint FOR UPDATE OF a),
+               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.record = ANY($2)
+                 AND a.fingerprint <> ALL($6)),
+           fixed AS (
+               SELECT o.id, o.status, o.waits_for, d.run_id FROM open o
+               JOIN decided d ON d.record = o.record AND d.skill_type = o.skill_type AND d.rule = o.rule
+               UNION
+               -- Found by an earlier step of the same run: not fixed, just not looked at again.
+               SELECT o.id, o.status, o.waits_for, d.run_id FROM open o
+               JOIN decided d ON d.record = o.record AND d.skill_type = o.skill_type AND d.rule IS NULL
+                              AND o.run_id IS DISTINCT FROM d.run_id),
+           -- A run that waits for a verdict on what is fixed now has nothing to wait for.
+           overtaken AS (
+               UPDATE iit_task_run r
+               SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
+               FROM fixed WHERE r.id = fixed.waits_for AND r.status = 'waiting'),
            moved AS (
-               UPDATE iit_pending_actions a SET status = 'close_proposed', updated_at = now()
-               FROM fixed WHERE a.id = fixed.id
+               UPDATE iit_pending_actions a SET status = 'close_proposed', waits_for = NULL, updated_at = now()
+               FROM (SELECT DISTINCT ON (id) id, status, run_id FROM fixed ORDER BY id, run_id) AS fixed
+               WHERE a.id = fixed.id AND a.status IN ('open', 'answered')
                RETURNING a.id, fixed.status AS old_status, fixed.run_id, a.message, a.values),
            told AS (
                INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
@@ -302,7 +322,7 @@ pub async fn propose_close(
         project,
         &records,
         &rules as &[Option<String>],
-        &skills as &[Option<String>],
+        &skills,
         &runs,
         current,
     )
@@ -310,9 +330,6 @@ pub async fn propose_close(
     .await?;
     Ok(done.rows_affected())
 }
-
-/// Where a row can stand.
-pub const STATUSES: [&str; 5] = ["open", "answered", "close_proposed", "closed", "dismissed"];
 
 /// Ledger rows of a study, oldest first.
 #[derive(Debug, Clone, Default)]
@@ -527,16 +544,5 @@ fn outcome_str(outcome: FindingOutcome) -> &'static str {
     match outcome {
         FindingOutcome::Fail => "fail",
         FindingOutcome::NotEvaluable => "not_evaluable",
-    }
-}
-
-/// Severity back from its stored form.
-#[must_use]
-pub fn severity_of(text: &str) -> Severity {
-    match text {
-        "error" => Severity::Error,
-        "warning" => Severity::Warning,
-        "query" => Severity::Query,
-        _ => Severity::Info,
     }
 }

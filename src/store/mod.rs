@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod outbox;
 pub mod projects;
 pub mod replies;
+pub mod results;
 pub mod runs;
 pub mod skills;
 pub mod wecom_tokens;

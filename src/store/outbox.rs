@@ -167,26 +167,100 @@ pub async fn parts(
     .await
 }
 
-/// Sets a part's state; `remote_id` is the id the other side gave it.
+/// The hold of one attempt of the `deliver` job: only who holds it may let a part leave.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold {
+    /// The job.
+    pub job: i64,
+    /// Its lease.
+    pub token: uuid::Uuid,
+}
+
+/// Marks a part as leaving now, if it is still queued and the hold is still ours. `false`: somebody else
+/// has the job, and nothing may be sent.
 ///
 /// # Errors
 /// The database failed.
-pub async fn set_part(
+pub async fn begin_part(
     conn: &mut PgConnection,
     id: OutboxId,
     no: i32,
-    state: &str,
-    remote_id: Option<&str>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_outbox_parts
-           SET state = $3, remote_id = COALESCE($4, remote_id),
-               sent_at = CASE WHEN $3 = 'sent' THEN now() ELSE sent_at END
-           WHERE outbox_id = $1 AND no = $2"#,
+    hold: Hold,
+) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'sending'
+           WHERE outbox_id = $1 AND no = $2 AND state = 'queued'
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
         id as OutboxId,
         no,
-        state,
+        hold.job,
+        hold.token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Puts a part back that certainly did not leave, if it is still ours to put back.
+///
+/// # Errors
+/// The database failed.
+pub async fn unsent_part(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+    hold: Hold,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'queued'
+           WHERE outbox_id = $1 AND no = $2 AND state = 'sending'
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
+        id as OutboxId,
+        no,
+        hold.job,
+        hold.token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a part was accepted; `remote_id` is the id the other side gave it. What was sent was sent,
+/// whoever holds the job by now.
+///
+/// # Errors
+/// The database failed.
+pub async fn sent_part(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+    remote_id: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'sent', remote_id = $3, sent_at = now()
+           WHERE outbox_id = $1 AND no = $2 AND state IN ('sending', 'unknown')"#,
+        id as OutboxId,
+        no,
         remote_id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes that nobody knows whether a part left.
+///
+/// # Errors
+/// The database failed.
+pub async fn unclear_part(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'unknown' WHERE outbox_id = $1 AND no = $2 AND state = 'sending'"#,
+        id as OutboxId,
+        no,
     )
     .execute(conn)
     .await?;

@@ -119,3 +119,28 @@ pub async fn version(
     .fetch_optional(conn)
     .await
 }
+
+/// Skills at the versions a batch was started with, in its order.
+///
+/// # Errors
+/// The database failed.
+pub async fn at_versions(
+    conn: &mut PgConnection,
+    project: &str,
+    versions: &[(String, i32)],
+) -> Result<Vec<StoredSkill>, sqlx::Error> {
+    let types: Vec<String> = versions.iter().map(|(skill, _)| skill.clone()).collect();
+    let numbers: Vec<i32> = versions.iter().map(|(_, version)| *version).collect();
+    sqlx::query_as!(
+        StoredSkill,
+        r#"SELECT v.skill_type, v.name, v.version, v.config
+           FROM UNNEST($2::text[], $3::int4[]) WITH ORDINALITY AS t(skill_type, version, at)
+           JOIN iit_skill_versions v ON v.project_id = $1 AND v.skill_type = t.skill_type AND v.version = t.version
+           ORDER BY t.at"#,
+        project,
+        &types,
+        &numbers,
+    )
+    .fetch_all(conn)
+    .await
+}

@@ -7,14 +7,11 @@ use serde_json::{Value, json};
 
 use super::config::WecomConfig;
 use super::errcode;
-use super::error::{PartsError, SendError};
+use super::error::SendError;
 pub use super::http::Deadlines;
 use super::http::{Answer, Api};
-use super::split::{MAX_TEXT_BYTES, split_text};
+use super::split::MAX_TEXT_BYTES;
 use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
-
-/// Pause between the parts of one answer: WeCom shows messages sent at once in any order.
-const PART_GAP: Duration = Duration::from_millis(300);
 
 /// A message WeCom accepted for every recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +26,6 @@ pub struct WecomClient<S> {
     api: Api,
     agent_id: i64,
     tokens: TokenSource<S, GetToken>,
-    part_gap: Duration,
 }
 
 impl<S: TokenStore> WecomClient<S> {
@@ -48,15 +44,7 @@ impl<S: TokenStore> WecomClient<S> {
             api,
             agent_id: config.agent_id,
             tokens: TokenSource::new(store, fetcher),
-            part_gap: PART_GAP,
         })
-    }
-
-    /// Another pause between parts (default 300 ms).
-    #[must_use]
-    pub fn with_part_gap(mut self, gap: Duration) -> Self {
-        self.part_gap = gap;
-        self
     }
 
     /// Sends one text of at most [`MAX_TEXT_BYTES`] to people by UserID.
@@ -87,32 +75,6 @@ impl<S: TokenStore> WecomClient<S> {
             return Err(errcode::explain(answer.errcode, &answer.errmsg));
         }
         delivered(to, &answer.body)
-    }
-
-    /// Sends a text of any length to one person: split at good places, numbered, one after the other.
-    /// The first `already_sent` parts are left out, so a retry goes on where the last one stopped.
-    /// Returns the number of parts.
-    ///
-    /// # Errors
-    /// [`PartsError`] at the first part that fails; later parts are not tried.
-    pub async fn send_long_text(
-        &self,
-        to: &str,
-        text: &str,
-        already_sent: usize,
-    ) -> Result<usize, PartsError> {
-        let parts = split_text(text, MAX_TEXT_BYTES);
-        for (index, part) in parts.iter().enumerate().skip(already_sent) {
-            if index > already_sent {
-                tokio::time::sleep(self.part_gap).await;
-            }
-            let sent = self.send_text(&[to], part).await;
-            sent.map_err(|source| PartsError {
-                sent: index,
-                source,
-            })?;
-        }
-        Ok(parts.len())
     }
 
     async fn post(&self, token: &Token, body: &Value) -> Result<Answer, SendError> {

@@ -76,13 +76,3 @@ impl SendError {
         }
     }
 }
-
-/// A long answer that got stuck: `sent` parts are out and must not be sent again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("第 {} 部分未送达 (part not delivered): {source}", .sent + 1)]
-pub struct PartsError {
-    /// How many parts were accepted, those before this call included.
-    pub sent: usize,
-    /// What stopped the next one.
-    pub source: SendError,
-}

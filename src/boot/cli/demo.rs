@@ -12,8 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    batch,
     exit::{CommandResult, Failure},
-    project, qc, skills,
+    project, skills, summary,
 };
 use crate::{
     boot::{
@@ -150,9 +151,12 @@ async fn execute(
     }
 
     let shown = async {
-        let batch = qc::request(&database.pool, PROJECT, None, None).await?;
-        let finished = qc::wait(&database.pool, batch).await?;
-        println!("\n{}", qc::summary(&finished));
+        let id = batch::request(&database.pool, PROJECT, None, None).await?;
+        let finished = tokio::select! {
+            finished = batch::wait(&database.pool, id) => finished?,
+            () = stop.cancelled(), if !args.once => return Ok(()),
+        };
+        println!("\n{}", summary::summary(&finished));
         if finished.batch.failed > 0 {
             return Err(Failure::Outside(format!(
                 "{} 例未能检查 (records could not be checked)",
@@ -169,6 +173,7 @@ async fn execute(
     let outcome = tokio::select! {
         outcome = shown => outcome,
         () = stop.cancelled(), if args.once => Err(Failure::Outside("已中断 (interrupted)".to_owned())),
+
     };
     working.cancel();
     let joined = parts.join(&working).await;

@@ -1,5 +1,6 @@
 //! The command line: one file a command.
 
+pub mod batch;
 pub mod demo;
 pub mod doctor;
 pub mod eval;
@@ -13,6 +14,7 @@ pub mod queue;
 pub mod rules;
 pub mod serve;
 pub mod skills;
+pub mod summary;
 
 use std::process::ExitCode;
 

@@ -1,24 +1,18 @@
 //! `iit qc`: check a record, or a whole project, and wait for the findings if asked to.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io::IsTerminal,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    batch::{Finished, request, wait},
     exit::{CommandResult, Failure, found_something},
     output::{self, Format},
     pending::require_project,
-    project::actor,
+    summary::summary,
 };
 use crate::{
     adapters::edc::EdcPool,
@@ -28,22 +22,9 @@ use crate::{
         logging, process,
         wiring::{Parts, Wiring, common_parts},
     },
-    jobs::{QUEUES, batch_qc, common::steps::standing_label},
-    queue::Wake,
-    store::{
-        batches::{self, Batch, NewBatch},
-        runs::{self, RunResult},
-        skills,
-    },
-    types::{
-        clock::Clock,
-        finding::{Finding, Severity},
-        ids::BatchId,
-    },
+    store::skills,
+    types::{clock::Clock, finding::Severity, ids::BatchId},
 };
-
-/// How often a waiting command looks at the counts.
-const LOOK_EVERY: Duration = Duration::from_millis(150);
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -172,59 +153,7 @@ async fn check(pool: &PgPool, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Queues a QC request and wakes the workers.
-///
-/// # Errors
-/// The database failed.
-pub async fn request(
-    pool: &PgPool,
-    project: &str,
-    skill: Option<&str>,
-    records: Option<&[String]>,
-) -> Result<BatchId, Failure> {
-    let requested = async {
-        let mut tx = pool.begin().await?;
-        let new = NewBatch {
-            project,
-            skill,
-            records,
-            reply_to: None,
-            requested_by: &actor(),
-        };
-        let id = batch_qc::request(&mut tx, &new).await?;
-        tx.commit().await?;
-        Ok::<_, anyhow::Error>(id)
-    };
-    let id = requested
-        .await
-        .map_err(|error| query_failed(format!("{error:#}")))?;
-    Wake::notify_once(pool, &[batch_qc::queue_of_requests()]).await;
-    Ok(id)
-}
-
-/// A finished batch.
-pub struct Finished {
-    /// Counts.
-    pub batch: Batch,
-    /// What its runs came to.
-    pub results: Vec<RunResult>,
-}
-
-impl Finished {
-    /// All findings, in the order of records, rules and places.
-    #[must_use]
-    pub fn findings(&self) -> Vec<&Finding> {
-        let mut findings: Vec<&Finding> =
-            self.results.iter().flat_map(|run| &run.findings).collect();
-        findings.sort_by(|a, b| {
-            (&a.record, &a.rule, &a.event, a.instance, &a.field)
-                .cmp(&(&b.record, &b.rule, &b.event, b.instance, &b.field))
-        });
-        findings
-    }
-}
-
-/// Works on all queues in this process until the batch is finished.
+/// Works along in this process until the batch is finished.
 async fn work_and_wait(
     config: Config,
     database: &Arc<Database>,
@@ -237,7 +166,8 @@ async fn work_and_wait(
     common_parts(&mut parts, &wiring, database, &working);
     let worker = wiring.worker(database.claims_pool("qc").await?);
     let until = working.clone();
-    parts.add_endless(async move { worker.run(&QUEUES, until).await });
+    // Only what a QC needs: chat and delivery belong to processes that are set up for them.
+    parts.add_endless(async move { worker.run(&["edc", "llm"], until).await });
     let finished = tokio::select! {
         finished = wait(&database.pool, id) => finished,
         () = stop.cancelled() => Err(Failure::Outside(format!(
@@ -247,51 +177,6 @@ async fn work_and_wait(
     working.cancel();
     parts.join(&working).await?;
     finished
-}
-
-/// Waits until a batch is finished, with a progress bar when a person looks on.
-///
-/// # Errors
-/// The database failed, or the batch could not be done.
-pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
-    let bar = ProgressBar::with_draw_target(
-        Some(0),
-        if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        },
-    );
-    let style = "{bar:32} {pos}/{len} 例  发现 {msg}  {elapsed}  剩余 {eta}";
-    bar.set_style(
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    let mut ticks = tokio::time::interval(LOOK_EVERY);
-    let batch = loop {
-        ticks.tick().await;
-        let mut conn = pool.acquire().await.map_err(query_failed)?;
-        let batch = batches::get(&mut conn, id)
-            .await
-            .map_err(query_failed)?
-            .ok_or_else(|| query_failed(format!("batch {id} is gone")))?;
-        bar.set_length(u64::try_from(batch.total).unwrap_or(0));
-        bar.set_position(u64::try_from(batch.done + batch.failed).unwrap_or(0));
-        bar.set_message(batch.findings.to_string());
-        if !matches!(batch.state.as_str(), "planning" | "running") {
-            break batch;
-        }
-    };
-    bar.finish_and_clear();
-    if batch.state != "done" {
-        return Err(Failure::Outside(format!(
-            "质控未能完成：{} (the batch {})",
-            batch.error.as_deref().unwrap_or("原因未知"),
-            batch.state
-        )));
-    }
-    let mut conn = pool.acquire().await.map_err(query_failed)?;
-    let results = runs::results(&mut conn, id).await.map_err(query_failed)?;
-    Ok(Finished { batch, results })
 }
 
 #[derive(Serialize)]
@@ -338,155 +223,13 @@ fn print(format: Format, done: &Finished) -> Result<(), Failure> {
     }
 }
 
-/// Tables by skill, by rule and by site; the findings themselves when there are few records.
-#[must_use]
-pub fn summary(done: &Finished) -> String {
-    let batch = &done.batch;
-    let mut text = String::new();
-    if batch.total <= 3 {
-        for finding in done.findings() {
-            let instance = finding
-                .instance
-                .map(|n| format!(" #{n}"))
-                .unwrap_or_default();
-            text.push_str(&format!(
-                "{}{instance} [{}] {} {}\n",
-                finding.record,
-                finding.rule,
-                finding.severity.as_str(),
-                finding.message
-            ));
-        }
-    }
-    text.push_str(&by_skill(done));
-    text.push('\n');
-    text.push_str(&by_rule(done));
-    let sites = by_site(done);
-    if !sites.is_empty() {
-        text.push('\n');
-        text.push_str(&sites);
-    }
-    text.push_str(&format!(
-        "\n受试者 {} 例：完成 {}，未能检查 {}；发现 {} 条 · {} records: {} checked, {} not; {} findings",
-        batch.total,
-        batch.done,
-        batch.failed,
-        batch.findings,
-        batch.total,
-        batch.done,
-        batch.failed,
-        batch.findings
-    ));
-    if let Some(error) = &batch.error {
-        text.push_str(&format!("\n注意 note: {error}"));
-    }
-    text
-}
-
-fn by_skill(done: &Finished) -> String {
-    const STATES: [&str; 5] = ["通过", "违规", "需人工复核", "等待人工复核", "数据未录入完"];
-    let mut skills: BTreeMap<&str, HashMap<&str, usize>> = BTreeMap::new();
-    for run in &done.results {
-        let state = match run.status.as_str() {
-            "done" => standing_label(run.standing.as_deref().unwrap_or_default()),
-            "waiting" => "等待人工复核",
-            _ => "未能检查",
-        };
-        *skills
-            .entry(&run.skill_name)
-            .or_default()
-            .entry(state)
-            .or_default() += 1;
-    }
-    let mut headings = vec!["技能 skill"];
-    headings.extend(STATES);
-    headings.push("未能检查");
-    let mut table = output::table(&headings);
-    for (skill, states) in skills {
-        let mut row = vec![skill.to_owned()];
-        for heading in headings.iter().skip(1) {
-            row.push(states.get(heading).copied().unwrap_or(0).to_string());
-        }
-        table.add_row(row);
-    }
-    table.to_string()
-}
-
-fn by_rule(done: &Finished) -> String {
-    let mut rules: BTreeMap<(&str, &str), (usize, usize, usize)> = BTreeMap::new();
-    let mut records: BTreeMap<&str, std::collections::BTreeSet<&str>> = BTreeMap::new();
-    for run in &done.results {
-        for finding in &run.findings {
-            let row = rules.entry((&run.skill_name, &finding.rule)).or_default();
-            match finding.outcome {
-                crate::types::finding::FindingOutcome::Fail => row.0 += 1,
-                crate::types::finding::FindingOutcome::NotEvaluable => row.1 += 1,
-            }
-            records
-                .entry(&finding.rule)
-                .or_default()
-                .insert(&finding.record);
-            row.2 = records
-                .get(finding.rule.as_str())
-                .map_or(0, std::collections::BTreeSet::len);
-        }
-    }
-    let mut table = output::table(&[
-        "规则 rule",
-        "技能 skill",
-        "违规 fail",
-        "无法判定 not evaluable",
-        "受试者 records",
-    ]);
-    for ((skill, rule), (fail, undecided, records)) in rules {
-        table.add_row([
-            rule.to_owned(),
-            skill.to_owned(),
-            fail.to_string(),
-            undecided.to_string(),
-            records.to_string(),
-        ]);
-    }
-    table.to_string()
-}
-
-fn by_site(done: &Finished) -> String {
-    let mut sites: BTreeMap<&str, (std::collections::BTreeSet<&str>, usize)> = BTreeMap::new();
-    for run in &done.results {
-        let Some(site) = &run.site else { continue };
-        let row = sites.entry(site).or_default();
-        row.0.insert(&run.record);
-        row.1 += run.findings.len();
-    }
-    if sites.is_empty() {
-        return String::new();
-    }
-    let mut table = output::table(&[
-        "中心 site",
-        "受试者 records",
-        "发现 findings",
-        "每例 per record",
-    ]);
-    for (site, (records, findings)) in sites {
-        #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let rate = findings as f64 / records.len().max(1) as f64;
-        table.add_row([
-            site.to_owned(),
-            records.len().to_string(),
-            findings.to_string(),
-            format!("{rate:.2}"),
-        ]);
-    }
-    table.to_string()
-}
-
 /// Records that could not be checked are never a quiet success.
 fn verdict(args: &Args, done: &Finished) -> CommandResult {
     if done.batch.failed > 0 {
         return Err(Failure::Outside(format!(
             "{} 例未能检查：{} (records could not be checked)",
             done.batch.failed,
-            done.batch.error.as_deref().unwrap_or("见运行记录")
+            done.batch.note.as_deref().unwrap_or("见运行记录")
         )));
     }
     let least = args.fail_on.map(FailOn::least);

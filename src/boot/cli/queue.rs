@@ -14,6 +14,7 @@ use crate::{
         database::{Database, query_failed},
         logging, process,
     },
+    jobs,
     queue::{Wake, depth},
     store::audit,
 };
@@ -96,7 +97,7 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
             }
         }
         Command::Dead { queue, format } => {
-            let dead = depth::dead(&mut conn, queue.as_deref(), 1000)
+            let dead = depth::dead(&mut conn, queue.as_deref(), None, 1000)
                 .await
                 .map_err(query_failed)?;
             match format {
@@ -146,7 +147,7 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
             if !missed.is_empty() {
                 let missed: Vec<String> = missed.iter().map(ToString::to_string).collect();
                 return Err(Failure::Found(format!(
-                    "任务 {} 不是可重试的死任务 (not dead, or the same work waits already)",
+                    "任务 {} 不是可重试的死任务 (not dead, or its run, batch or message has already gone on without it)",
                     missed.join(", ")
                 )));
             }
@@ -159,7 +160,13 @@ async fn retry(database: &Database, ids: &[i64], queue: Option<&str>) -> Result<
     let retried = async {
         let mut tx = database.pool.begin().await?;
         let ids = (!ids.is_empty()).then_some(ids);
-        let retried = depth::retry(&mut tx, queue, ids).await?;
+        let mut wanted = Vec::new();
+        for job in depth::dead(&mut tx, queue, ids, i64::MAX).await? {
+            if jobs::revive(&mut tx, &job.kind, &job.payload).await? {
+                wanted.push(job.id);
+            }
+        }
+        let retried = depth::retry(&mut tx, &wanted).await?;
         for (queue, id) in &retried {
             audit::record(
                 &mut tx,

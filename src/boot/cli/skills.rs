@@ -22,8 +22,8 @@ use crate::{
         logging, process,
     },
     engines::{rules::Study, sop::CompiledSkill},
-    skills::{Body, Fault, FaultKind, Skill, Work, load_document, text},
-    store::skills as skill_store,
+    skills::{Body, Fault, FaultKind, Skill, Work, from_config, load_document, text},
+    store::skills::{self as skill_store, StoredSkill},
     types::{
         dictionary::Dictionary,
         project::{ProjectFile, Visit},
@@ -129,6 +129,12 @@ pub async fn apply_to(
             project.id
         )));
     }
+    let mut conn = pool.acquire().await.map_err(query_failed)?;
+    let active = skill_store::active(&mut conn, &project.id, None)
+        .await
+        .map_err(query_failed)?;
+    drop(conn);
+    refuse_taken_rule_ids(&loaded, &active)?;
     let stored = async {
         let mut tx = pool.begin().await?;
         let mut versions = Vec::new();
@@ -171,6 +177,44 @@ fn check(path: &Path, project: Option<&Path>) -> CommandResult {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A rule's id stands in the ledger for the rule: two different rules of one project can't share one.
+fn refuse_taken_rule_ids(loaded: &Loaded, active: &[StoredSkill]) -> Result<(), Failure> {
+    let replaced: BTreeSet<&str> = loaded
+        .skills
+        .iter()
+        .map(|(_, skill)| skill.skill_type.as_str())
+        .collect();
+    let mut taken: BTreeMap<String, (RuleSpec, &str)> = BTreeMap::new();
+    for stored in active {
+        if replaced.contains(stored.skill_type.as_str()) {
+            continue;
+        }
+        let Ok(skill) = from_config(&stored.skill_type, &stored.name, None, &stored.config) else {
+            continue;
+        };
+        for rule in rules_of(&skill) {
+            if let Some(id) = &rule.id {
+                taken.insert(id.clone(), (rule.clone(), &stored.skill_type));
+            }
+        }
+    }
+    for (file, skill) in &loaded.skills {
+        for rule in rules_of(skill) {
+            let other = rule.id.as_ref().and_then(|id| taken.get(id));
+            if let Some((spec, owner)) = other
+                && spec != rule
+            {
+                return Err(Failure::Found(format!(
+                    "{}：规则编号 `{}` 已是技能 {owner} 中另一条规则；换一个编号 (the rule id is taken by another rule)",
+                    file.display(),
+                    rule.id.as_deref().unwrap_or_default()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The skills of a file or folder.

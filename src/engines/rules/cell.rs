@@ -22,7 +22,7 @@ pub(super) enum Cell<'a> {
     /// A missing-data code.
     Coded(&'a str),
     /// Something that is not of the field's type.
-    Invalid(&'a str),
+    Invalid,
     /// The export has no such column.
     NotExported,
     /// On a form nobody opened, or at an event without a row.
@@ -38,7 +38,7 @@ impl<'a> Cell<'a> {
             Self::Known(value) => return Ok(value),
             Self::Blank | Self::NotOpened => Reason::Missing,
             Self::Coded(_) => Reason::CodedMissing,
-            Self::Invalid(_) => Reason::Invalid,
+            Self::Invalid => Reason::Invalid,
             Self::NotExported => Reason::NotExported,
             Self::Ambiguous => Reason::AmbiguousEvent,
         })
@@ -75,7 +75,7 @@ pub(super) fn read<'a>(
     }
     match known {
         Some(value) => Cell::Known(value),
-        None => Cell::Invalid(text),
+        None => Cell::Invalid,
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn read_json(value: Option<&Value>) -> Cell<'_> {
         Some(Value::Bool(b)) => Cell::Known(V::Bool(*b)),
         Some(Value::Number(n)) => match n.as_f64().filter(|x| x.is_finite()) {
             Some(x) => Cell::Known(V::Num(x)),
-            None => Cell::Invalid("number out of range"),
+            None => Cell::Invalid,
         },
         Some(Value::String(text)) => read_untyped(text),
         Some(Value::Array(items)) => {
@@ -109,7 +109,7 @@ pub(super) fn read_json(value: Option<&Value>) -> Cell<'_> {
                 .collect();
             Cell::Known(V::List(items))
         }
-        Some(Value::Object(_)) => Cell::Invalid("{…}"),
+        Some(Value::Object(_)) => Cell::Invalid,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{borrow::Cow, cell::RefCell, rc::Rc};
 
 use super::{
     cell::Cell,
-    expr::{Arithmetic, Between, Expr, Wanted},
+    expr::{Between, Expr, Wanted},
     frame::Frame,
     moment::{Moment, Order},
     names::{RefId, SlotKind},
@@ -178,13 +178,14 @@ impl<'f, 'a> Eval<'f, 'a> {
                 None => V::Unknown,
             },
         };
-        if value != V::Unknown {
+        // A list is known with an unknown among its items; whoever asks for them needs the reason.
+        if value != V::Unknown && !matches!(expr, Expr::List(_)) {
             self.forget(mark);
         }
         value
     }
 
-    fn field(&self, id: RefId) -> V<'a> {
+    pub(super) fn field(&self, id: RefId) -> V<'a> {
         match self.frame.cell(id).known() {
             Ok(value) => value,
             Err(reason) => {
@@ -290,7 +291,7 @@ impl<'f, 'a> Eval<'f, 'a> {
     }
 
     /// Notes that the values of `involved` are known but give no answer.
-    fn blame(&self, partial: bool, involved: &[&'a Expr]) {
+    pub(super) fn blame(&self, partial: bool, involved: &[&'a Expr]) {
         if self.doubts.is_none() {
             return;
         }
@@ -322,6 +323,7 @@ impl<'f, 'a> Eval<'f, 'a> {
     }
 
     fn contains(&self, needle_expr: &'a Expr, haystack_expr: &'a Expr) -> Option<bool> {
+        let mark = self.mark();
         let (needle, haystack) = (self.value(needle_expr), self.value(haystack_expr));
         let answer = match (&needle, &haystack) {
             (V::Unknown, _) | (_, V::Unknown) => Err(NoAnswer::Unknown),
@@ -341,7 +343,12 @@ impl<'f, 'a> Eval<'f, 'a> {
             }
             _ => Err(NoAnswer::Undefined),
         };
-        self.settle(answer, &[needle_expr, haystack_expr])
+        let involved = [needle_expr, haystack_expr];
+        // A list of the data may hold what is no value, which nobody has complained of yet.
+        if answer == Err(NoAnswer::Unknown) && self.mark() == mark {
+            self.blame(false, &involved);
+        }
+        self.settle(answer, &involved)
     }
 
     fn any_code(&self, field: RefId, codes: &'a [Box<str>]) -> Option<bool> {
@@ -357,7 +364,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             V::List(items) => any(items.iter().map(on_list)),
             scalar => on_list(scalar),
         };
-        if matches!(answer, Err(NoAnswer::Undefined)) {
+        if answer.is_err() && value != V::Unknown {
             self.doubt(Reason::Invalid, Some(field));
         }
         answer.ok()
@@ -369,7 +376,7 @@ impl<'f, 'a> Eval<'f, 'a> {
             Cell::Known(V::Codes(codes)) if codes.is_empty() => {
                 return Some(!(self.hidden_as_filled && self.frame.is_hidden(id)));
             }
-            Cell::Known(_) | Cell::Invalid(_) => return Some(false),
+            Cell::Known(_) | Cell::Invalid => return Some(false),
             Cell::Blank | Cell::Coded(_) => {
                 if self.frame.is_unopened(id) {
                     Reason::Missing
@@ -426,151 +433,6 @@ impl<'f, 'a> Eval<'f, 'a> {
         } else {
             None
         }
-    }
-
-    fn arithmetic(&self, op: Arithmetic, operands: &'a [Expr]) -> V<'a> {
-        let mut total: Option<f64> = None;
-        let (mut unknown, mut undefined) = (false, false);
-        for operand in operands {
-            let value = self.value(operand);
-            if value == V::Unknown {
-                unknown = true;
-                continue;
-            }
-            let Some(x) = value.number() else {
-                undefined = true;
-                self.blame(false, &[operand]);
-                continue;
-            };
-            total = Some(match total {
-                None if operands.len() == 1 && op == Arithmetic::Subtract => -x,
-                None => x,
-                Some(total) => match op {
-                    Arithmetic::Add => total + x,
-                    Arithmetic::Subtract => total - x,
-                    Arithmetic::Multiply => total * x,
-                    Arithmetic::Divide => total / x,
-                    Arithmetic::Remainder => total % x,
-                    Arithmetic::Min => total.min(x),
-                    Arithmetic::Max => total.max(x),
-                },
-            });
-        }
-        match total {
-            _ if unknown || undefined => V::Unknown,
-            Some(x) if x.is_finite() => V::Num(x),
-            _ => {
-                let involved: Vec<&Expr> = operands.iter().collect();
-                self.blame(false, &involved);
-                V::Unknown
-            }
-        }
-    }
-
-    fn cat(&self, parts: &'a [Expr]) -> V<'a> {
-        let mut text = String::new();
-        let mut unknown = false;
-        for part in parts {
-            let value = self.value(part);
-            match value.to_text() {
-                Some(piece) => text.push_str(&piece),
-                None => {
-                    unknown = true;
-                    if value != V::Unknown {
-                        self.blame(false, &[part]);
-                    }
-                }
-            }
-        }
-        if unknown {
-            V::Unknown
-        } else {
-            V::Str(Cow::Owned(text))
-        }
-    }
-
-    /// Counted in characters; negative counts from the end, as in JSON Logic.
-    fn substr(&self, expr: &'a Expr, from: i64, length: Option<i64>) -> V<'a> {
-        let value = self.value(expr);
-        let Some(text) = value.to_text() else {
-            if value != V::Unknown {
-                self.blame(false, &[expr]);
-            }
-            return V::Unknown;
-        };
-        let chars: Vec<char> = text.chars().collect();
-        let count = i64::try_from(chars.len()).unwrap_or(i64::MAX);
-        let start = if from < 0 {
-            count.saturating_add(from).max(0)
-        } else {
-            from.min(count)
-        };
-        let end = match length {
-            None => count,
-            Some(n) if n < 0 => count.saturating_add(n),
-            Some(n) => start.saturating_add(n).min(count),
-        };
-        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        let part = range.and_then(|(start, end)| chars.get(start..end));
-        V::Str(Cow::Owned(part.unwrap_or_default().iter().collect()))
-    }
-
-    /// Both sides as dates; `None` with the reason noted.
-    fn dates(&self, sides: &'a [Expr; 2]) -> Option<(Moment, Moment)> {
-        let [a, b] = sides;
-        let (x, y) = (self.value(a), self.value(b));
-        for (expr, value) in [(a, &x), (b, &y)] {
-            if *value != V::Unknown && value.date().is_none() {
-                self.blame(false, &[expr]);
-            }
-        }
-        x.date().zip(y.date())
-    }
-
-    fn days_between(&self, sides: &'a [Expr; 2]) -> V<'a> {
-        let Some((from, to)) = self.dates(sides) else {
-            return V::Unknown;
-        };
-        let (fewest, most) = from.days_until(to);
-        if fewest == most {
-            V::Num(fewest as f64)
-        } else {
-            self.blame(true, &[&sides[0], &sides[1]]);
-            V::Unknown
-        }
-    }
-
-    fn age_at(&self, sides: &'a [Expr; 2]) -> V<'a> {
-        let Some((born, at)) = self.dates(sides) else {
-            return V::Unknown;
-        };
-        let (fewest, most) = born.years_until(at);
-        let involved = [&sides[0], &sides[1]];
-        // Nobody is born after the day his age is asked for: a negative age would pass an upper limit.
-        if most < 0 || (fewest < 0 && fewest == most) {
-            self.blame(false, &involved);
-            V::Unknown
-        } else if fewest == most {
-            V::Num(f64::from(fewest))
-        } else {
-            self.blame(true, &involved);
-            V::Unknown
-        }
-    }
-
-    fn matched_text(&self, expr: &'a Expr) -> Option<String> {
-        if let Expr::Field(id) = expr {
-            if self.field(*id) == V::Unknown {
-                return None;
-            }
-            return self.frame.text(*id);
-        }
-        let value = self.value(expr);
-        let text = value.to_text().map(Cow::into_owned);
-        if text.is_none() && value != V::Unknown {
-            self.blame(false, &[expr]);
-        }
-        text
     }
 }
 

@@ -41,12 +41,10 @@ pub(super) trait NamedFunction: Debug + Send + Sync {
 
 type Compiled = Result<Box<dyn NamedFunction>, Vec<Found>>;
 
+type Make = fn(&mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>>;
+
 /// Every named function: name, arguments it takes, how it is made.
-const REGISTRY: [(
-    &str,
-    &[&str],
-    fn(&mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>>,
-); 3] = [
+const REGISTRY: [(&str, &[&str], Make); 3] = [
     ("visit_window", &["visit", "event"], VisitWindow::make),
     (
         "informed_consent",
@@ -160,7 +158,7 @@ impl Args<'_, '_> {
             },
             Err(what) => self.fault(
                 argument,
-                format!("{what}; set `{argument}` under [fields] of the project file or in args"),
+                format!("set `{argument}` under [fields] of the project file or in args: {what}"),
             ),
         }
     }
@@ -180,6 +178,17 @@ fn read<'a, T>(
             None
         }
     }
+}
+
+/// Whether a field without an event doesn't say which of an arm's events is meant.
+fn stands_at_several_events(names: &Names<'_>, field: RefId) -> bool {
+    let layout = &names.layout;
+    let here = names.refs[field].event.is_none();
+    names.slot(field).form.filter(|_| here).is_some_and(|form| {
+        layout
+            .events_of(form, None)
+            .any(|event| layout.sole_event(form, layout.arm(event)).is_none())
+    })
 }
 
 fn date(eval: &Eval<'_, '_>, field: RefId) -> Option<Moment> {
@@ -260,20 +269,23 @@ impl VisitWindow {
         };
         let anchor = args.field("visit", &visit.anchor_field, Ty::Date);
         let (date, anchor) = (date?, anchor?);
-        if let (None, Some(form)) = (&visit.event, args.names.slot(date).form) {
-            let layout = &args.names.layout;
-            let several = layout
-                .events_of(form, None)
-                .any(|event| layout.sole_event(form, layout.arm(event)).is_none());
-            if several {
-                return args.fault(
-                    "visit",
-                    format!(
-                        "`{}` stands at several events; set `event` of visit `{id}` in the project file",
-                        visit.date_field
-                    ),
-                );
-            }
+        if stands_at_several_events(args.names, date) {
+            return args.fault(
+                "visit",
+                format!(
+                    "`{}` stands at several events; set `event` of visit `{id}` in the project file",
+                    visit.date_field
+                ),
+            );
+        }
+        if stands_at_several_events(args.names, anchor) {
+            return args.fault(
+                "visit",
+                format!(
+                    "`{}` stands at several events; write the anchor of visit `{id}` as `event.field`",
+                    visit.anchor_field
+                ),
+            );
         }
         let planned = i64::from(visit.day);
         let after_anchor = if visit.anchor_is_day_one && planned > 0 {

@@ -1,7 +1,7 @@
 //! Which form stands at which event, and what repeats: the dictionary's structure by number, so that
 //! finding a value needs no text comparison.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::types::dictionary::Dictionary;
 
@@ -105,6 +105,24 @@ impl Layout {
         (0..self.event_count()).any(|event| self.is_repeating(event, form))
     }
 
+    /// Whether the form is designated at that event, or repeats there.
+    pub(super) fn stands_at(&self, event: usize, form: usize) -> bool {
+        self.is_designated(event, form) || self.is_repeating(event, form)
+    }
+
+    /// Whether any row of the project can hold the form.
+    pub(super) fn stands_anywhere(&self, form: usize) -> bool {
+        (0..self.event_count()).any(|event| self.stands_at(event, form))
+    }
+
+    /// The form's unique name; empty for one the dictionary doesn't have.
+    pub(super) fn form_name(&self, form: usize) -> &str {
+        self.forms
+            .iter()
+            .find(|(_, at)| **at == form)
+            .map_or("", |(name, _)| name)
+    }
+
     /// The events where the form is designated, of one arm or of all.
     pub(super) fn events_of(
         &self,
@@ -114,6 +132,27 @@ impl Layout {
         (0..self.event_count()).filter(move |&event| {
             self.is_designated(event, form) && arm.is_none_or(|arm| arm == self.arm(event))
         })
+    }
+
+    /// The events of `arm` where the form is designated or repeats.
+    pub(super) fn standing(&self, form: usize, arm: u32) -> impl Iterator<Item = usize> + '_ {
+        (0..self.event_count())
+            .filter(move |&event| self.arm(event) == arm && self.stands_at(event, form))
+    }
+
+    /// Every arm once.
+    pub(super) fn arms(&self) -> BTreeSet<u32> {
+        self.arms.iter().copied().collect()
+    }
+
+    /// The event whose row holds the one value of `form` that is meant at a row of `here`: `here` itself,
+    /// else the only event of its arm with the form. `None` when that doesn't say which value.
+    pub(super) fn source(&self, here: usize, form: usize) -> Option<usize> {
+        if self.is_designated(here, form) {
+            return (!self.is_repeating(here, form)).then_some(here);
+        }
+        self.sole_event(form, self.arm(here))
+            .filter(|&event| !self.is_repeating(event, form) && !self.event_repeats(event))
     }
 
     /// The one event of `arm` where the form is designated; `None` when there are none or several.

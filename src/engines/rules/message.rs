@@ -69,6 +69,14 @@ impl Template {
     }
 }
 
+/// The names in braces.
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'))
+        .map(|(name, _)| name.trim())
+}
+
 fn value(eval: &Eval<'_, '_>, id: RefId) -> String {
     match eval.frame.text(id) {
         Some(text) => ellipsis(&text, SHOWN_CHARS),

@@ -5,11 +5,38 @@
 //! against the study's data dictionary, which rejects what could only be a slip of the pen, and *evaluated*
 //! in Kleene's three-valued logic: pass, fail, or not evaluable; not evaluable is never a pass.
 //!
+//! # Operators
+//!
+//! Standard, as in JSON Logic: `var` (a name written out), `== === != !== < <= > >=` (orderings also with
+//! three operands), `and or ! !! if ?:`, `in`, `+ - * / % min max`, `cat substr`, `missing missing_some`.
+//!
+//! | ours | |
+//! |---|---|
+//! | `{"is_blank": field}` | nothing in it, or a missing-data code |
+//! | `{"between": [x, low, high, "[]"]}` | bounds inclusive unless `"[)"`, `"(]"` or `"()"` says else |
+//! | `{"in_codes": [field, codes]}` | the code, or any checked code, is on the list |
+//! | `{"date_before": [a, b]}`, `date_after` | strictly; a date and a date with time are compared by day |
+//! | `{"date_diff_days": [from, to]}` | days, negative when `to` is earlier |
+//! | `{"age_at": [born, day]}` | completed years |
+//! | `{"matches": [x, pattern]}` | the whole text; no look-around |
+//! | `{"today": []}`, or `"today"` where a date stands | the day of the evaluation |
+//! | `{"function_name": name, "args": {…}}` | `visit_window`, `informed_consent`, `age_requirement` |
+//!
+//! Only `is_blank`, `missing`, `missing_some` and `== ""` look at a blank. The default of a `var` is read and
+//! never used: it would answer in the place of a blank. Write `{"if": [{"is_blank": x}, …, …]}` instead.
+//!
+//! # Names
+//!
+//! A field of the dictionary, else an alias, else a role of the study; also `<form>_complete`,
+//! `<checkbox>___<code>`, `redcap_event_name`, `redcap_repeat_instance`, `redcap_data_access_group`.
+//! `event.field` reads the base row of another event.
+//!
 //! Pure: no I/O, no clock (`today` is an argument).
 
 pub mod branching;
 mod cell;
 mod eval;
+mod eval_values;
 mod expr;
 mod fault;
 mod flat;
@@ -21,11 +48,18 @@ mod message;
 mod moment;
 mod names;
 mod number;
+mod operation;
+mod operation_clinical;
 mod parse;
+mod record_view;
 mod result;
+mod rule;
 mod scope;
+mod scope_choice;
 mod set;
 mod study;
+#[cfg(test)]
+mod tests;
 mod typing;
 mod value;
 mod words;

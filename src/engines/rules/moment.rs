@@ -28,16 +28,6 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The operator as written.
-    pub(super) fn symbol(self) -> &'static str {
-        match self {
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-        }
-    }
-
     /// Decides for values that are totally ordered.
     pub(super) fn holds<T: PartialOrd>(self, a: T, b: T) -> bool {
         match self {

@@ -1,20 +1,25 @@
 //! On which rows of a record a rule is evaluated.
 
+use std::collections::BTreeSet;
+
 use super::{
-    frame::{Fields, RecordView},
-    names::{Names, RefId},
+    frame::Fields,
+    layout::Layout,
+    names::{Names, RefId, SlotKind},
+    record_view::RecordView,
+    scope_choice,
 };
 
 /// Where a rule applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// No dictionary: every row.
+    /// Every row: there is no dictionary, or the rule reads only the row's event.
     EveryRow,
-    /// Every row the form stands on: the base row of each event where it is designated, each instance of a
+    /// Every row the form stands on: the row of each event where it is designated, each instance of a
     /// repeating event, each instance of the form where it repeats.
     Form(usize),
-    /// The base row of one event.
-    Event(usize),
+    /// The base row of the first of these events that has one: the rule names its events.
+    Events(Box<[usize]>),
     /// The first row: the rule reads nothing that belongs to a form.
     Once,
 }
@@ -32,68 +37,66 @@ impl Scope {
         let layout = &names.layout;
         let form_of = |id: RefId| names.slot(id).form;
         let here = |id: &&RefId| names.refs[**id].event.is_none();
-        let mut repeating: Vec<usize> = refs
-            .iter()
-            .filter(here)
-            .filter_map(|id| form_of(*id))
-            .filter(|form| layout.repeats_anywhere(*form))
-            .collect();
-        repeating.dedup();
-        if let Some(first) = repeating.first() {
-            if let Some(other) = repeating.iter().find(|form| *form != first) {
-                let field_on = |form: usize| {
-                    refs.iter()
-                        .find(|id| form_of(**id) == Some(form))
-                        .map_or("", |id| &*names.refs[*id].name)
-                };
+        for id in refs.iter().chain(&field).filter(here) {
+            if let Some(form) = form_of(*id).filter(|form| !layout.stands_anywhere(*form)) {
                 return Err(format!(
-                    "`{}` and `{}` stand on two different repeating forms, whose instances don't belong together",
-                    field_on(*first),
-                    field_on(*other)
+                    "`{}` stands on form `{}`, which is designated at no event; fix the mapping of forms to events or the rule",
+                    names.refs[*id].name,
+                    layout.form_name(form),
                 ));
             }
-            return Ok(Self::Form(*first));
         }
-        if let Some(field) = field {
-            let same = |id: &&RefId| names.refs[**id].slot == names.refs[field].slot;
-            let read: Vec<RefId> = refs.iter().filter(same).copied().collect();
-            let read_here = read.iter().any(|id| names.refs[*id].event.is_none());
-            if let (false, Some(event)) =
-                (read_here, read.iter().find_map(|id| names.refs[*id].event))
-            {
-                return Ok(Self::Event(event));
+        let unbound: Vec<RefId> = refs
+            .iter()
+            .filter(|id| here(id) && form_of(**id).is_some())
+            .copied()
+            .collect();
+        let named = event_of(names, field, refs);
+        if unbound.is_empty() {
+            let mut events: Vec<usize> = named
+                .into_iter()
+                .chain(refs.iter().filter_map(|id| names.refs[*id].event))
+                .collect();
+            let mut seen = BTreeSet::new();
+            events.retain(|event| seen.insert(*event));
+            if !events.is_empty() {
+                return Ok(Self::Events(events.into()));
             }
-            if let Some(event) = names.refs[field].event {
-                return Ok(Self::Event(event));
-            }
-            if let Some(form) = form_of(field)
-                && (read_here || !layout.repeats_anywhere(form))
-            {
+            if let Some(form) = field.and_then(form_of) {
                 return Ok(Self::Form(form));
             }
+            let differs = |id: &RefId| matches!(names.slot(*id).kind, SlotKind::EventName);
+            return Ok(if refs.iter().any(differs) {
+                Self::EveryRow
+            } else {
+                Self::Once
+            });
         }
-        let first_form = refs.iter().filter(here).find_map(|id| form_of(*id));
-        let first_event = refs.iter().find_map(|id| names.refs[*id].event);
-        Ok(match (first_form, first_event) {
-            (Some(form), _) => Self::Form(form),
-            (None, Some(event)) => Self::Event(event),
-            (None, None) => Self::Once,
-        })
+        if let Some(event) = named
+            && unbound
+                .iter()
+                .filter_map(|id| form_of(*id))
+                .all(|form| is_constant(layout, event, form))
+        {
+            return Ok(Self::Events([event].into()));
+        }
+        let about = field.and_then(form_of);
+        Ok(scope_choice::lead(names, about, &unbound)?.map_or(Self::Once, Self::Form))
     }
 
     /// Whether the rule is evaluated on that row.
-    pub(super) fn applies(self, fields: &Fields, view: &RecordView<'_>, row: usize) -> bool {
+    pub(super) fn applies(&self, fields: &Fields, view: &RecordView<'_>, row: usize) -> bool {
         let layout = &fields.layout;
         match self {
             Self::EveryRow => true,
             Self::Once => row == 0,
-            Self::Event(event) => view.base_row(event) == Some(row),
-            Self::Form(form) => match (view.instrument(row), view.event(row)) {
+            Self::Events(events) => {
+                events.iter().find_map(|event| view.base_row(*event)) == Some(row)
+            }
+            &Self::Form(form) => match (view.instrument(row), view.event(row)) {
                 (Some(instrument), _) => instrument == form,
                 (None, Some(event)) => {
-                    layout.is_designated(event, form)
-                        && !layout.is_repeating(event, form)
-                        && (layout.event_repeats(event) || view.base_row(event) == Some(row))
+                    layout.is_designated(event, form) && !layout.is_repeating(event, form)
                 }
                 (None, None) => false,
             },
@@ -102,14 +105,14 @@ impl Scope {
 
     /// The event to report an unopened form at, when no row of the record has it: `None` when there is
     /// nothing to report (a repeating form without instances, an arm the record is not in).
-    pub(super) fn awaited(self, fields: &Fields, view: &RecordView<'_>) -> Option<usize> {
+    pub(super) fn awaited(&self, fields: &Fields, view: &RecordView<'_>) -> Option<usize> {
         let layout = &fields.layout;
         let arms = view.arms();
         let in_arm = |event: &usize| arms.is_empty() || arms.contains(&layout.arm(*event));
         match self {
             Self::EveryRow | Self::Once => None,
-            Self::Event(event) => Some(event).filter(in_arm),
-            Self::Form(form) => {
+            Self::Events(events) => events.iter().copied().find(in_arm),
+            &Self::Form(form) => {
                 let mut events = layout.events_of(form, None).filter(in_arm);
                 let first = events.next()?;
                 let repeats = std::iter::once(first)
@@ -119,4 +122,31 @@ impl Scope {
             }
         }
     }
+}
+
+/// The event a rule names for the field it is about; `None` when it reads that field without one.
+fn event_of(names: &Names<'_>, field: Option<RefId>, refs: &[RefId]) -> Option<usize> {
+    let field = field?;
+    let same = |id: &&RefId| names.refs[**id].slot == names.refs[field].slot;
+    if refs
+        .iter()
+        .filter(same)
+        .any(|id| names.refs[*id].event.is_none())
+    {
+        return None;
+    }
+    let read = refs
+        .iter()
+        .filter(same)
+        .find_map(|id| names.refs[*id].event);
+    read.or(names.refs[field].event)
+}
+
+/// Whether the form has one value a record, which can be read from `event`.
+fn is_constant(layout: &Layout, event: usize, form: usize) -> bool {
+    layout.source(event, form).is_some()
+        && layout
+            .arms()
+            .into_iter()
+            .all(|arm| layout.standing(form, arm).nth(1).is_none())
 }

@@ -4,7 +4,7 @@
 use super::{
     expr::Expr,
     moment::{self, Moment},
-    names::{Names, RefId, SlotKind},
+    names::{Names, RefId, SlotKind, did_you_mean},
     number,
 };
 use crate::types::{dictionary::ValueType, near_miss::near_misses};
@@ -69,7 +69,16 @@ pub(super) fn compared(names: &Names<'_>, a: Typed, b: Typed) -> Result<(Expr, E
         ordering: false,
     };
     if a.0.is_literal() && b.0.is_literal() {
-        return Ok((a.0, b.0));
+        // A field's name without its `var` is a text, and `!=` of it always holds.
+        return match names.study().dictionary {
+            Some(_) => Err(format!(
+                "{} and {} are both written out, so the answer is the same for every patient; \
+                 a field is written {{\"var\": \"…\"}}",
+                shown(&a.0),
+                shown(&b.0)
+            )),
+            None => Ok((a.0, b.0)),
+        };
     }
     let a_fits = rule.literal(a.0, a.1, b.1)?;
     let b_fits = rule.literal(b.0, b.1, a.1)?;
@@ -219,19 +228,18 @@ pub(super) fn check_code(names: &Names<'_>, field: RefId, code: &str) -> Result<
 
 fn off_list(names: &Names<'_>, field: RefId, literal: &str) -> String {
     let codes = codes_of(names, field);
-    let mut listed: Vec<&str> = near_misses(literal.trim_matches('"'), codes.iter().copied(), 3);
-    if listed.is_empty() {
-        listed = codes.iter().copied().take(12).collect();
-    }
+    let near = near_misses(literal.trim_matches('"'), codes.iter().copied(), 1);
+    let listed: Vec<&str> = codes.iter().copied().take(12).collect();
     format!(
-        "{literal} is not among the choices of `{}`; they are `{}`{}",
+        "{literal} is not among the choices of `{}` (`{}`{}){}",
         names.refs[field].name,
         listed.join("`, `"),
         if listed.len() < codes.len() {
             ", …"
         } else {
             ""
-        }
+        },
+        did_you_mean(&near)
     )
 }
 

@@ -16,6 +16,8 @@ pub(super) enum V<'a> {
     Null,
     Bool(bool),
     Num(f64),
+    /// A number between two, both included: an age or a number of days from a partial date.
+    Span(f64, f64),
     /// Text: a literal, a computed text, or a text field of the dictionary.
     Str(Cow<'a, str>),
     /// Text of data without a dictionary; counts as a number where it is one.
@@ -38,6 +40,8 @@ impl<'a> V<'a> {
             Self::Null => false,
             Self::Bool(b) => *b,
             Self::Num(x) => *x != 0.0,
+            Self::Span(lo, hi) if *lo <= 0.0 && *hi >= 0.0 => return None,
+            Self::Span(..) => true,
             Self::Str(s) => !s.is_empty(),
             Self::Loose(s) | Self::Code(s) => number::parse(s) != Some(0.0),
             Self::Codes(codes) => !codes.is_empty(),
@@ -54,6 +58,13 @@ impl<'a> V<'a> {
             Self::Str(s) => number::parse(s.trim()),
             Self::Loose(s) | Self::Code(s) => number::parse(s),
             _ => None,
+        }
+    }
+
+    fn range(&self) -> Option<(f64, f64)> {
+        match self {
+            Self::Span(lo, hi) => Some((*lo, *hi)),
+            _ => self.number().map(|x| (x, x)),
         }
     }
 
@@ -112,6 +123,22 @@ pub(super) fn compare(order: Order, a: &V<'_>, b: &V<'_>) -> Result<bool, NoAnsw
         (V::Unknown, _) | (_, V::Unknown) => Err(NoAnswer::Unknown),
         (V::Num(x), V::Num(y)) => Ok(order.holds(*x, *y)),
         (V::Date(_), _) | (_, V::Date(_)) => compare_dates(order, a, b),
+        (V::Span(..), _) | (_, V::Span(..)) => match (a.range(), b.range()) {
+            (Some((a_lo, a_hi)), Some((b_lo, b_hi))) => {
+                let ends = [
+                    order.holds(a_lo, b_lo),
+                    order.holds(a_lo, b_hi),
+                    order.holds(a_hi, b_lo),
+                    order.holds(a_hi, b_hi),
+                ];
+                match ends {
+                    [true, true, true, true] => Ok(true),
+                    [false, false, false, false] => Ok(false),
+                    _ => Err(NoAnswer::Partial),
+                }
+            }
+            _ => Err(NoAnswer::Undefined),
+        },
         (V::Time(_), _) | (_, V::Time(_)) => match (a.time(), b.time()) {
             (Some(x), Some(y)) => Ok(order.holds(x, y)),
             _ => Err(NoAnswer::Undefined),
@@ -137,13 +164,21 @@ fn compare_dates(order: Order, a: &V<'_>, b: &V<'_>) -> Result<bool, NoAnswer> {
 
 /// Decides `==` (`strict`: `===`, which never takes a JSON number for a JSON string).
 pub(super) fn equal(strict: bool, a: &V<'_>, b: &V<'_>) -> Result<bool, NoAnswer> {
-    use V::{Bool, Code, Codes, Date, List, Loose, Null, Num, Str, Time, Unknown};
+    use V::{Bool, Code, Codes, Date, List, Loose, Null, Num, Span, Str, Time, Unknown};
     Ok(match (a, b) {
         (Unknown, _) | (_, Unknown) => return Err(NoAnswer::Unknown),
         (Num(x), Num(y)) => x == y,
         (Bool(x), Bool(y)) => x == y,
         (Null, Null) => true,
         (Null, _) | (_, Null) => false,
+        (Span(..), _) | (_, Span(..)) => {
+            return match (a.range(), b.range()) {
+                (Some((_, a_hi)), Some((b_lo, _))) if a_hi < b_lo => Ok(false),
+                (Some((a_lo, _)), Some((_, b_hi))) if b_hi < a_lo => Ok(false),
+                (Some(_), Some(_)) => Err(NoAnswer::Partial),
+                _ => Err(NoAnswer::Undefined),
+            };
+        }
         (Date(_), _) | (_, Date(_)) => {
             return match (a.date(), b.date()) {
                 (Some(x), Some(y)) => x.equals(y).ok_or(NoAnswer::Partial),

@@ -60,9 +60,9 @@ fn words(logic: &Value, name: &dyn Fn(&str) -> String, nested: bool) -> String {
         "!=" | "!==" => format!("{} ≠ {}", at(0), at(1)),
         "<=" => all(" ≤ "),
         ">=" => all(" ≥ "),
-        "<" | ">" | "+" | "*" | "/" | "%" => all(&format!(" {operator} ")),
+        "<" | ">" => all(&format!(" {operator} ")),
         "-" if operands.len() == 1 => format!("-{}", at(0)),
-        "-" => all(" - "),
+        "+" | "-" | "*" | "/" | "%" => bracket(all(&format!(" {operator} "))),
         "between" => {
             let open = match operands.get(3).and_then(Value::as_str) {
                 Some("()" | "exclusive") => "（不含两端）",

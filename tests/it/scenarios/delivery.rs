@@ -1,5 +1,6 @@
 //! The reply on its way out: long, refused, lost, late; never twice and never silently lost.
 
+use iit_manager::queue::depth;
 use serde_json::json;
 
 use crate::support::app::{TestApp, eventually};
@@ -119,9 +120,8 @@ async fn a_reply_that_never_gets_through_is_a_dead_job_and_can_be_tried_again() 
 
     app.wecom.recover();
     let mut conn = app.db.pool.acquire().await.unwrap();
-    let retried = iit_manager::queue::depth::retry(&mut conn, None, None)
-        .await
-        .unwrap();
+    let dead = depth::dead(&mut conn, None, None, 10).await.unwrap();
+    let retried = depth::retry(&mut conn, &[dead[0].id]).await.unwrap();
     assert_eq!(retried.len(), 1);
     app.wiring.wake().queues(["deliver".to_owned()]);
     app.wecom.wait_for_messages(1).await;

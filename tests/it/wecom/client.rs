@@ -5,7 +5,6 @@ use std::time::Duration;
 use iit_manager::adapters::wecom::client::{Deadlines, WecomClient};
 use iit_manager::adapters::wecom::config::WecomConfig;
 use iit_manager::adapters::wecom::error::SendError;
-use iit_manager::adapters::wecom::split::split_text;
 use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token};
 use iit_manager::types::clock::Clock;
 use serde_json::json;
@@ -26,8 +25,7 @@ pub fn client_of(
 ) -> WecomClient<MemoryTokenStore> {
     // Another test may have installed it already: that one serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = WecomClient::new(config, store.clone(), deadlines).unwrap();
-    client.with_part_gap(Duration::ZERO)
+    WecomClient::new(config, store.clone(), deadlines).unwrap()
 }
 
 pub fn client(wecom: &FakeWecom, store: &MemoryTokenStore) -> WecomClient<MemoryTokenStore> {
@@ -317,46 +315,6 @@ async fn everybody_nobody_and_unsendable_texts_are_refused_before_any_call() {
         wecom.calls(Endpoint::GetToken) + wecom.calls(Endpoint::Send),
         0
     );
-}
-
-#[tokio::test]
-async fn a_long_answer_arrives_in_order_whole_and_uncut() {
-    let (wecom, client) = fresh().await;
-    let text: String = (1..=300)
-        .map(|row| format!("受试者 {row:03}：入组日期早于知情同意 🙂\n"))
-        .collect();
-    let parts = client.send_long_text("ZhangSan", &text, 0).await.unwrap();
-    let messages = wecom.wait_for_messages(parts).await;
-    assert!(parts > 5 && messages.iter().all(|message| !message.truncated));
-    assert_eq!(contents(&wecom), split_text(&text, 2048));
-    let joined: String = messages
-        .iter()
-        .map(|message| message.content.split_once('\n').unwrap().1)
-        .collect();
-    assert_eq!(joined, text);
-}
-
-#[tokio::test]
-async fn a_long_answer_that_got_stuck_goes_on_where_it_stopped() {
-    let (wecom, client) = fresh().await;
-    let text = "访视 V3 超窗 5 天。".repeat(400);
-    let expected = split_text(&text, 2048);
-    wecom.fail(Endpoint::Send, 3, Fault::Errcode(45_009, "freq"));
-    let error = client
-        .send_long_text("ZhangSan", &text, 0)
-        .await
-        .unwrap_err();
-    assert_eq!(error.sent, 2);
-    assert!(matches!(error.source, SendError::Busy { .. }));
-    assert_eq!(contents(&wecom), expected[..2]);
-    assert_eq!(
-        client
-            .send_long_text("ZhangSan", &text, error.sent)
-            .await
-            .unwrap(),
-        expected.len()
-    );
-    assert_eq!(contents(&wecom), expected);
 }
 
 #[tokio::test]

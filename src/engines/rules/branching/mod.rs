@@ -5,6 +5,8 @@
 
 mod eval;
 mod parse;
+#[cfg(test)]
+mod tests;
 
 pub use eval::{Lookup, Source, decide};
 pub use parse::{BinaryOp, Expr, Unsupported, parse};

@@ -1,0 +1,81 @@
+//! How fast jobs that do nothing go through: claim, lease, fenced settle with its own commit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use iit_manager::queue::{self, NewJob, Outcome, Wake};
+use serde_json::json;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::Bench;
+use crate::program::PATIENCE;
+use crate::queue_side::{Each, SLOTS, Working, job};
+use crate::report::{Figure, Target};
+use crate::samples::median;
+
+const RUNS: usize = 3;
+
+pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
+    let count = bench.amount(20_000, 2_000);
+    let mut rates = Vec::new();
+    for run in 0..RUNS {
+        #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        rates.push(count as f64 / once(bench, run, count).await?);
+    }
+    let all: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+    Ok(vec![
+        Figure::new(
+            format!("drain of {count} no-op jobs"),
+            Target::None,
+            median(rates),
+            "jobs/s",
+        )
+        .detail(format!("runs: {}", all.join(", ")))
+        .note(format!(
+            "1 process, {SLOTS} slots, a fresh database a run, every settle its own synchronous commit"
+        )),
+    ])
+}
+
+async fn once(bench: &Bench, run: usize, count: usize) -> Result<f64> {
+    let base = bench.place.database(&format!("drain_{run}")).await?;
+    let pool = base.database.pool.clone();
+    let jobs: Vec<NewJob> = (0..count).map(|n| job(json!({ "n": n }))).collect();
+    for some in jobs.chunks(1000) {
+        queue::enqueue_many(&mut *pool.acquire().await?, some).await?;
+    }
+    let wake = Wake::new(Uuid::new_v4());
+    let (settled, all) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let handler = {
+        let (pool, wake, settled, all) = (pool.clone(), wake.clone(), settled.clone(), all.clone());
+        Each(move |job: iit_manager::queue::claim::ClaimedJob| {
+            let (pool, wake, settled, all) =
+                (pool.clone(), wake.clone(), settled.clone(), all.clone());
+            async move {
+                let done = job.lease.settle(&pool, &wake, &Outcome::Done).await?;
+                let done = done.commit().await?;
+                if settled.fetch_add(1, Ordering::Relaxed) + 1 == count {
+                    all.notify_one();
+                }
+                Ok(done)
+            }
+        })
+    };
+    let begin = Instant::now();
+    let working = Working::start(&base.database, &wake, Arc::new(handler)).await?;
+    tokio::time::timeout(PATIENCE, all.notified()).await?;
+    let seconds = begin.elapsed().as_secs_f64();
+    working.end().await;
+    let once = base
+        .count("SELECT count(*) FROM iit_jobs WHERE state = 'done' AND attempt = 1")
+        .await?;
+    ensure!(
+        usize::try_from(once)? == count,
+        "only {once} jobs were done in one attempt"
+    );
+    base.drop().await?;
+    Ok(seconds)
+}

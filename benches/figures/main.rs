@@ -1,0 +1,129 @@
+//! Every figure the project promises, measured on this machine: `cargo bench`, or `cargo bench -- rules
+//! webhook` for some, `--json` for programs, `--quick` for a short look.
+//!
+//! The program under test is the `iit` binary itself wherever a figure is about a whole process; the
+//! database is the program's own private Postgres, with fsync on. Nothing leaves loopback. A figure that
+//! did not do its work (a reply missing, a job left) ends the run with an error instead of a number.
+
+mod batch;
+mod dice;
+mod drain;
+mod load;
+mod machine;
+mod place;
+mod program;
+mod queue_side;
+mod reply;
+mod report;
+mod rest;
+mod rules;
+mod samples;
+mod start;
+mod steps;
+mod study;
+mod webhook;
+
+#[path = "../../tests/it/support/fake_wecom.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use all of it")]
+mod fake_wecom;
+#[path = "../../tests/it/support/postgres.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "shared with the tests, which use all of it"
+)]
+mod test_postgres;
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+
+use machine::Machine;
+use place::Place;
+use report::{Figure, Report};
+
+/// Measures the figures of BENCHMARKS.md.
+#[derive(Parser)]
+struct Args {
+    /// Only these; all of them by default.
+    #[arg(value_enum)]
+    figures: Vec<Name>,
+    /// JSON on stdout instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// About a tenth of the work: shows that everything runs, its numbers count for nothing.
+    #[arg(long)]
+    quick: bool,
+    /// What cargo adds.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// One file each.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Name {
+    Rules,
+    Webhook,
+    Start,
+    Reply,
+    Batch,
+    Drain,
+    Steps,
+    Rest,
+}
+
+/// What a figure works with.
+pub struct Bench {
+    place: Place,
+    quick: bool,
+}
+
+impl Bench {
+    /// The full amount of work, or the amount of a short look.
+    fn amount<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    // As the program's own main does, before a client can be built.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    iit_manager::boot::logging::start("error");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(run(&args))
+}
+
+async fn run(args: &Args) -> Result<()> {
+    let bench = Bench {
+        place: Place::make().await?,
+        quick: args.quick,
+    };
+    let mut report = Report::new(Machine::look(&bench.place).await?, args.quick);
+    let chosen = |name: &Name| args.figures.is_empty() || args.figures.contains(name);
+    for name in Name::value_variants().iter().filter(|name| chosen(name)) {
+        let load = machine::load_average();
+        eprintln!("measuring {name:?} (load average {load:.2}) …");
+        let figures = measure(*name, &bench)
+            .await
+            .with_context(|| format!("the figure {name:?} could not be measured"))?;
+        report.add(load, figures);
+    }
+    bench.place.end().await?;
+    report.print(args.json)
+}
+
+async fn measure(name: Name, bench: &Bench) -> Result<Vec<Figure>> {
+    match name {
+        Name::Rules => rules::measure(bench).await,
+        Name::Webhook => webhook::measure(bench).await,
+        Name::Start => start::measure(bench).await,
+        Name::Reply => reply::measure(bench).await,
+        Name::Batch => batch::measure(bench).await,
+        Name::Drain => drain::measure(bench).await,
+        Name::Steps => steps::measure(bench).await,
+        Name::Rest => rest::measure(bench).await,
+    }
+}

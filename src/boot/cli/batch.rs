@@ -1,0 +1,122 @@
+//! A QC request from the command line, and the wait for it.
+
+use std::{io::IsTerminal, time::Duration};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sqlx::PgPool;
+
+use super::{exit::Failure, project::actor};
+use crate::{
+    boot::database::query_failed,
+    jobs::batch_qc,
+    queue::Wake,
+    store::{
+        batches::{self, Batch, NewBatch},
+        results::{self, RunResult},
+    },
+    types::{finding::Finding, ids::BatchId},
+};
+
+/// How often a waiting command looks at the counts.
+const LOOK_EVERY: Duration = Duration::from_millis(150);
+
+/// Queues a QC request and wakes the workers.
+///
+/// # Errors
+/// The database failed.
+pub async fn request(
+    pool: &PgPool,
+    project: &str,
+    skill: Option<&str>,
+    records: Option<&[String]>,
+) -> Result<BatchId, Failure> {
+    let requested = async {
+        let mut tx = pool.begin().await?;
+        let new = NewBatch {
+            project,
+            skill,
+            records,
+            reply_to: None,
+            requested_by: &actor(),
+        };
+        let id = batch_qc::request(&mut tx, &new).await?;
+        tx.commit().await?;
+        Ok::<_, anyhow::Error>(id)
+    };
+    let id = requested
+        .await
+        .map_err(|error| query_failed(format!("{error:#}")))?;
+    Wake::notify_once(pool, &[batch_qc::queue_of_requests()]).await;
+    Ok(id)
+}
+
+/// A finished batch.
+pub struct Finished {
+    /// Counts.
+    pub batch: Batch,
+    /// What its runs came to.
+    pub results: Vec<RunResult>,
+}
+
+impl Finished {
+    /// All findings, in the order of records, rules and places.
+    #[must_use]
+    pub fn findings(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> =
+            self.results.iter().flat_map(|run| &run.findings).collect();
+        findings.sort_by(|a, b| {
+            (&a.record, &a.rule, &a.event, a.instance, &a.field)
+                .cmp(&(&b.record, &b.rule, &b.event, b.instance, &b.field))
+        });
+        findings
+    }
+}
+
+/// Waits until a batch is finished, with a progress bar when a person looks on.
+///
+/// # Errors
+/// The database failed, or the batch could not be done.
+pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
+    let bar = ProgressBar::with_draw_target(
+        Some(0),
+        if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        },
+    );
+    let style = "{bar:32} {pos}/{len} 例  发现 {msg}  {elapsed}  剩余 {eta}";
+    bar.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    let batch = loop {
+        ticks.tick().await;
+        let mut conn = pool.acquire().await.map_err(query_failed)?;
+        let batch = batches::get(&mut conn, id)
+            .await
+            .map_err(query_failed)?
+            .ok_or_else(|| query_failed(format!("batch {id} is gone")))?;
+        bar.set_length(u64::try_from(batch.total).unwrap_or(0));
+        bar.set_position(u64::try_from(batch.done + batch.failed).unwrap_or(0));
+        bar.set_message(batch.findings.to_string());
+        if !matches!(batch.state.as_str(), "planning" | "running") {
+            break batch;
+        }
+    };
+    bar.finish_and_clear();
+    if batch.state != "done" {
+        return Err(Failure::Outside(format!(
+            "质控未能完成：{} (the batch {})",
+            batch
+                .error
+                .as_deref()
+                .or(batch.note.as_deref())
+                .unwrap_or("原因未知"),
+            batch.state
+        )));
+    }
+    let mut conn = pool.acquire().await.map_err(query_failed)?;
+    let results = results::runs(&mut conn, id).await.map_err(query_failed)?;
+    Ok(Finished { batch, results })
+}
