@@ -82,7 +82,7 @@ async fn records_that_do_not_exist_are_counted_as_failed_and_named() {
         [&batch["total"], &batch["done"], &batch["failed"]],
         [&2.into(), &1.into(), &1.into() as &serde_json::Value]
     );
-    assert!(batch["error"].as_str().unwrap().contains("P999"), "{batch}");
+    assert!(batch["note"].as_str().unwrap().contains("P999"), "{batch}");
     app.stop().await;
 }
 
