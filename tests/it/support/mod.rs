@@ -3,5 +3,6 @@
 pub mod app;
 pub mod binary;
 pub mod fake_wecom;
+pub mod hold;
 pub mod postgres;
 pub mod study;
