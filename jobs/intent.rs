@@ -423,7 +423,7 @@ fn not_found(named: &Named) -> Option<(String, Option<Clarification>)> {
             .iter()
             .map(|id| router::Choice {
                 label: id.clone(),
-                text: format!("质控 {id}"),
+                text: format!("质控 {}", router::named(id)),
             })
             .collect(),
         resume: Some(format!("质控 {}", router::PATIENT_SLOT)),

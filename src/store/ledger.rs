@@ -2,6 +2,8 @@
 //! earlier finding: it is updated or reopened, never duplicated. Fixed data only *proposes* to close;
 //! a person closes.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -139,9 +141,10 @@ pub async fn record(
         .iter()
         .map(|f| (f.finding.fingerprint(project), f))
         .collect();
-    rows.sort_by(|a, b| a.0.cmp(&b.0));
-    rows.dedup_by(|a, b| a.0 == b.0);
+    let mut seen = HashSet::new();
+    rows.retain(|(fingerprint, _)| seen.insert(fingerprint.clone()));
 
+    // Ids rise, so people read new rows in the order in which they were found.
     let ids: Vec<Uuid> = rows.iter().map(|_| PendingActionId::generate().0).collect();
     let fingerprints: Vec<String> = rows.iter().map(|(f, _)| f.clone()).collect();
     let skills: Vec<String> = rows.iter().map(|(_, f)| f.skill_type.to_owned()).collect();

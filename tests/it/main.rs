@@ -7,6 +7,9 @@
 
 mod api;
 mod architecture;
+mod commands;
+mod database;
+mod demo_run;
 mod demo_study;
 mod edc;
 mod ledger;

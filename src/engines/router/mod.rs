@@ -31,6 +31,7 @@ pub use intent::{
     Choice, Clarification, Conversation, DEFAULT_IDLE, Entities, Intent, IntentKind, Memory,
     PATIENT_SLOT, Routing, Speaker, Turn,
 };
+pub use resolve::named;
 
 /// Under this confidence a router asks back instead of guessing.
 pub const CONFIDENCE_THRESHOLD: f64 = 0.6;
