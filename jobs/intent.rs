@@ -318,7 +318,7 @@ async fn answers(
         Vec::new()
     };
     for intent in &routing.intents {
-        let named = records::resolve(&intent.entities.record_ids, &known);
+        let named = records::resolve(&intent.text, &intent.entities.record_ids, &known);
         if let Some(one) = named.found.last() {
             patient = Some(one.clone());
         }

@@ -48,7 +48,7 @@ pub fn asked_for<'a>(text: &str, skills: &'a [StoredSkill]) -> Vec<&'a StoredSki
 fn mentions(text: &str, word: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     text.match_indices(word).any(|(at, found)| {
-        let ascii = word.chars().all(|c| c.is_ascii());
+        let ascii = word.is_ascii();
         let before = text.get(..at).and_then(|head| head.chars().next_back());
         let after = text
             .get(at + found.len()..)
