@@ -5,6 +5,8 @@
 //! | [`services`] | what a job works with |
 //! | [`study`] | a study at hand: settings, data source, compiled skills |
 //! | [`records`] | from the ids people write to the ids the EDC has |
+//! | [`parts`] | from what a message wants to the parts of its reply |
+//! | [`page`] | one page of a batch |
 //! | [`review`] | a person's decision, and the run that goes on by it |
 //! | [`starts`] | runs that start at their first node |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
@@ -15,6 +17,8 @@
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod page;
+pub mod parts;
 pub mod records;
 pub mod reply;
 pub mod review;
