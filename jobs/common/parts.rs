@@ -21,7 +21,12 @@ use crate::{
 /// One part of the reply.
 pub enum Part {
     /// Said at once.
-    Say { text: String, chips: Vec<Chip> },
+    Say {
+        /// What.
+        text: String,
+        /// Suggestions.
+        chips: Vec<Chip>,
+    },
     /// A QC of these records with these skills; the reply waits for it.
     Records(Vec<String>, Vec<StoredSkill>),
     /// A QC of the whole project, with one skill or all; the reply waits for it.
