@@ -6,28 +6,21 @@ use serde_json::json;
 
 use super::{
     Handle,
-    batch_qc::BatchQc,
     common::{
-        records::{self, Named},
-        reply,
+        parts, reply,
         services::Services,
-        starts,
-        study::{Study, edc_error},
+        study::Study,
         whose::{Whose, whose_study},
     },
 };
 use crate::{
-    engines::router::{
-        self, Clarification, Conversation, IntentKind, Memory, Speaker, Turn, texts,
-    },
+    engines::router::{self, Clarification, Conversation, Memory, Speaker, Turn},
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     store::{
-        audit,
-        batches::{self, NewBatch},
-        conversations,
+        audit, conversations,
         inbox::{self, Message},
-        replies::{self, Chip},
-        skills::{self, StoredSkill},
+        replies::Chip,
+        skills,
     },
     types::ids::MessageId,
 };
@@ -52,25 +45,6 @@ impl Job for Intent {
 
     fn group(&self) -> Option<String> {
         Some(format!("chat:{}", self.sender))
-    }
-}
-
-/// One part of the reply.
-enum Part {
-    /// Said at once.
-    Say { text: String, chips: Vec<Chip> },
-    /// A QC of these records; the reply waits for it.
-    Records(Vec<String>),
-    /// A QC of the whole project; the reply waits for it.
-    WholeProject,
-}
-
-impl Part {
-    fn say(text: impl Into<String>) -> Self {
-        Self::Say {
-            text: text.into(),
-            chips: Vec::new(),
-        }
     }
 }
 
@@ -115,7 +89,7 @@ impl Handle for Intent {
         let routing = route(services, &mut conn, &message, &project, &text).await?;
         drop(conn);
 
-        let (parts, patient, pending) = answers(&study, &skills, &routing).await?;
+        let (parts, patient, pending) = parts::answers(&study, &skills, &routing).await?;
         let mut settlement = end(services, lease).await?;
         let conn = settlement.conn();
         let intents = serde_json::to_value(&routing.intents).context("writing the intents")?;
@@ -142,7 +116,7 @@ impl Handle for Intent {
             conversations::choose_project(conn, &message.sender, Some(&project), None).await?;
         }
         for (no, part) in (0..).zip(parts) {
-            write_part(&mut settlement, &project, &message, no, part, &skills).await?;
+            parts::write(&mut settlement, &project, &message, no, part).await?;
         }
         reply::send_if_complete(services, &mut settlement, message.id).await?;
         Ok(settlement.commit().await?)
@@ -296,163 +270,6 @@ async fn route(
         pending: pending.as_ref(),
     };
     Ok(router::keyword::route(text, &known))
-}
-
-/// What each intent is answered with; the patient now spoken of; the question now pending.
-async fn answers(
-    study: &Study,
-    skills: &[StoredSkill],
-    routing: &router::Routing,
-) -> Result<(Vec<Part>, Option<String>, Option<Clarification>), JobError> {
-    let mut parts = Vec::new();
-    let mut patient = None;
-    let mut questions = Vec::new();
-    let asks_for_records = routing
-        .intents
-        .iter()
-        .any(|intent| !intent.entities.record_ids.is_empty());
-    let known = if asks_for_records {
-        study.edc.record_ids().await.map_err(edc_error)?
-    } else {
-        Vec::new()
-    };
-    for intent in &routing.intents {
-        let named = records::resolve(&intent.entities.record_ids, &known);
-        if let Some(one) = named.found.last() {
-            patient = Some(one.clone());
-        }
-        if let Some(clarification) = &intent.clarification {
-            parts.push(ask(clarification));
-            questions.push(clarification.clone());
-            continue;
-        }
-        let part = match intent.kind {
-            IntentKind::QcTask if intent.wishes_write => Part::say(
-                "修改数据须先生成修改建议、经有权限的人批准后才能写入；当前版本尚不能生成修改建议，未做任何改动。",
-            ),
-            IntentKind::QcTask if skills.is_empty() => Part::say(
-                "本项目还没有启用任何质控技能。请数据管理员用 `iit skills apply` 启用后再试。",
-            ),
-            IntentKind::QcTask if intent.entities.whole_project => Part::WholeProject,
-            IntentKind::QcTask => match not_found(&named) {
-                None if named.found.is_empty() => Part::say(texts::which_patient(None)),
-                None => Part::Records(named.found),
-                Some((text, question)) => {
-                    if !named.found.is_empty() {
-                        parts.push(Part::Records(named.found.clone()));
-                    }
-                    let chips = question.as_ref().map(chips_of).unwrap_or_default();
-                    questions.extend(question);
-                    Part::Say { text, chips }
-                }
-            },
-            IntentKind::Help => Part::say(texts::help()),
-            IntentKind::OutOfScope => Part::say(texts::out_of_scope()),
-            IntentKind::Feedback => Part::say(texts::feedback_noted()),
-            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => {
-                Part::say(texts::needs_language_model())
-            }
-            IntentKind::Unclear => Part::say(texts::what_do_you_need()),
-        };
-        parts.push(part);
-    }
-    Ok((parts, patient, one_question(questions)))
-}
-
-/// The question that now waits. Several in one reply are numbered through, so they wait as one: a typed
-/// number must mean the choice it stands before. An id alone then answers none of them.
-fn one_question(mut questions: Vec<Clarification>) -> Option<Clarification> {
-    if questions.len() <= 1 {
-        return questions.pop();
-    }
-    let texts: Vec<&str> = questions.iter().map(|q| q.question.as_str()).collect();
-    Some(Clarification {
-        question: texts.join("\n"),
-        choices: questions.iter().flat_map(|q| q.choices.clone()).collect(),
-        resume: None,
-    })
-}
-
-fn ask(clarification: &Clarification) -> Part {
-    Part::Say {
-        text: clarification.question.clone(),
-        chips: chips_of(clarification),
-    }
-}
-
-fn chips_of(clarification: &Clarification) -> Vec<Chip> {
-    clarification
-        .choices
-        .iter()
-        .map(|choice| Chip {
-            label: choice.label.clone(),
-            text: choice.text.clone(),
-        })
-        .collect()
-}
-
-/// What to say of ids the study does not have, and the question when there are near ones.
-fn not_found(named: &Named) -> Option<(String, Option<Clarification>)> {
-    if named.unknown.is_empty() {
-        return None;
-    }
-    let ids = named.unknown.join("、");
-    if named.near.is_empty() {
-        return Some((
-            format!("研究中没有受试者 {ids}。请核对编号（编号须与 EDC 中一致）。"),
-            None,
-        ));
-    }
-    let question = Clarification {
-        question: format!("研究中没有受试者 {ids}。请问您指的是下面哪一位？"),
-        choices: named
-            .near
-            .iter()
-            .map(|id| router::Choice {
-                label: id.clone(),
-                text: format!("质控 {id}"),
-            })
-            .collect(),
-        resume: Some(format!("质控 {}", router::PATIENT_SLOT)),
-    };
-    Some((question.question.clone(), Some(question)))
-}
-
-async fn write_part(
-    settlement: &mut Settlement,
-    project: &str,
-    message: &Message,
-    no: i32,
-    part: Part,
-    skills: &[StoredSkill],
-) -> Result<(), JobError> {
-    let new_batch = |records| NewBatch {
-        project,
-        skill: None,
-        records,
-        reply_to: Some((message.id, no)),
-        requested_by: &message.sender,
-    };
-    match part {
-        Part::Say { text, chips } => {
-            replies::add(settlement.conn(), message.id, no, Some(&text), &chips, None).await?;
-        }
-        Part::Records(records) => {
-            let id = batches::create(settlement.conn(), &new_batch(Some(&records))).await?;
-            replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
-            starts::start_runs(settlement, project, id, &records, skills).await?;
-        }
-        Part::WholeProject => {
-            let id = batches::create(settlement.conn(), &new_batch(None)).await?;
-            replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
-            let plan = BatchQc {
-                batch: id,
-                page: None,
-            };
-            settlement.enqueue(NewJob::of(&plan)?).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Takes a message up again whose job died. Returns whether it had failed.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Handle,
     common::{
-        reply,
+        reply, review,
         services::Services,
         steps::{self, RunSteps},
         study::{Study, edc_error},
@@ -25,14 +25,11 @@ use crate::{
         batches,
         inbox::Channel,
         ledger::{self, Found},
-        outbox::NewOutbound,
+        outbox::{self, NewOutbound},
         runs::{self, Run, RunState, Seen, Step},
         skills as skill_store,
     },
-    types::{
-        finding::{Finding, FindingOutcome, Severity},
-        ids::RunId,
-    },
+    types::{finding::Finding, ids::RunId},
 };
 
 /// A person's word on a review.
@@ -86,7 +83,7 @@ struct Done {
 }
 
 impl Handle for SopStep {
-    async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
+    async fn run(mut self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let started_at = services.clock.now();
         let Some(at_hand) = self.load(services).await? else {
             return already_done(services, lease).await;
@@ -97,11 +94,22 @@ impl Handle for SopStep {
                 Some(Work::HumanReview { .. })
             );
         if waits {
-            return self
-                .wait_for_review(services, lease, at_hand, started_at)
-                .await;
+            let ask =
+                review::question(services, &at_hand.run, &at_hand.skill, &at_hand.walk).await?;
+            match ask.answered_before {
+                None => {
+                    return self
+                        .wait_for_review(services, lease, at_hand, ask.finding, started_at)
+                        .await;
+                }
+                // The same person's word on the same data: asked once, not every night.
+                Some(review) => self.review = Some(review),
+            }
         }
-        let done = self.work(services, &at_hand).await?;
+        let mut done = self.work(services, &at_hand).await?;
+        if waits {
+            done.outcome.note = done.outcome.note.map(|note| format!("沿用此前的{note}"));
+        }
         let mut settlement = lease
             .settle(&services.pool, &services.wake, &Outcome::Done)
             .await?;
@@ -360,27 +368,11 @@ impl SopStep {
         services: &Services,
         lease: &Lease,
         at_hand: AtHand,
+        finding: Finding,
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<Settled, JobError> {
-        let (Some(Work::HumanReview { message }), Some(node)) =
-            (at_hand.skill.work(&at_hand.walk), at_hand.walk.node())
-        else {
-            return Err(JobError::dead(anyhow!(
-                "the run does not stand at a review"
-            )));
-        };
         let run = &at_hand.run;
-        let finding = Finding {
-            record: run.record.clone(),
-            event: None,
-            instance: None,
-            rule: at_hand.skill.node_key(node),
-            field: String::new(),
-            outcome: FindingOutcome::NotEvaluable,
-            severity: Severity::Query,
-            message: format!("{message}（人工复核 {node}）"),
-            values: Vec::new(),
-        };
+        let node = at_hand.walk.node().unwrap_or_default();
         let mut settlement = lease
             .settle(&services.pool, &services.wake, &Outcome::Done)
             .await?;
@@ -442,7 +434,7 @@ async fn stopped(
     Ok(())
 }
 
-/// Puts a notice into the outbox of everybody it is for.
+/// Puts a notice into the outbox of everybody it is for and who did not get the very same this week.
 async fn tell(
     services: &Services,
     settlement: &mut Settlement,
@@ -450,6 +442,12 @@ async fn tell(
     notice: &Notice,
 ) -> Result<(), JobError> {
     for recipient in study.recipients(&notice.to) {
+        // The same notice every night is read by nobody.
+        let told =
+            outbox::told_lately(settlement.conn(), study.id(), &recipient, &notice.text).await?;
+        if told {
+            continue;
+        }
         let outbound = NewOutbound {
             message: None,
             project: Some(study.id()),

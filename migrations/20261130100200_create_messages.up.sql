@@ -45,6 +45,8 @@ CREATE TABLE iit_schema.iit_outbox (
     sent_at      TIMESTAMPTZ
 );
 CREATE INDEX iit_outbox_message ON iit_schema.iit_outbox (message_id);
+CREATE INDEX iit_outbox_notices ON iit_schema.iit_outbox (project_id, lower(recipient), created_at)
+    WHERE message_id IS NULL;
 
 CREATE TABLE iit_schema.iit_outbox_parts (
     outbox_id   UUID NOT NULL REFERENCES iit_schema.iit_outbox (id) ON DELETE CASCADE,

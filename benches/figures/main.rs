@@ -88,7 +88,9 @@ fn main() -> Result<()> {
     let args = Args::parse();
     // As the program's own main does, before a client can be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    iit_manager::boot::logging::start("error");
+    if std::env::var_os("RUST_LOG").is_some() {
+        iit_manager::boot::logging::start("error");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

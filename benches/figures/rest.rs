@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use iit_manager::boot::cli::qc;
+use iit_manager::boot::cli::batch;
 
 use crate::Bench;
 use crate::place;
@@ -17,8 +17,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let worker = Running::start(program::iit(&bench.place, &base, &["worker"])).await?;
     tokio::time::sleep(idle).await;
     let fresh = worker.memory_mb("VmRSS")?;
-    let batch = qc::request(&base.database.pool, "demo", None, None).await?;
-    let done = qc::wait(&base.database.pool, batch).await?;
+    let batch = batch::request(&base.database.pool, "demo", None, None).await?;
+    let done = batch::wait(&base.database.pool, batch).await?;
     ensure!(
         done.batch.failed == 0,
         "{} subjects could not be checked",

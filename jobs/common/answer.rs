@@ -1,6 +1,6 @@
 //! The words of a QC answer: pure text out of what the runs came to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::steps::standing_label;
 use crate::{
@@ -20,8 +20,8 @@ const LISTED_GROUPS: usize = 12;
 
 /// What a request came to, in as much detail as its answer shows.
 pub enum Outcome {
-    /// Every run.
-    Detailed(Vec<RunResult>),
+    /// Every run, and the fingerprints of what people dismissed.
+    Detailed(Vec<RunResult>, HashSet<String>),
     /// Counts.
     Counted(Tally),
 }
@@ -35,18 +35,20 @@ pub fn qc_answer(study: &str, batch: &Batch, outcome: &Outcome) -> String {
     }
     let mut text = match outcome {
         Outcome::Counted(tally) => summary(study, batch, tally),
-        Outcome::Detailed(runs) if runs.is_empty() && batch.total == 0 => {
+        Outcome::Detailed(runs, _) if runs.is_empty() && batch.total == 0 => {
             format!("【质控】{study}：没有可以质控的受试者。")
         }
-        Outcome::Detailed(runs) if runs.is_empty() => {
+        Outcome::Detailed(runs, _) if runs.is_empty() => {
             format!("【质控】{study}：{} 例都未能检查。", batch.total)
         }
-        Outcome::Detailed(runs) => {
+        Outcome::Detailed(runs, dismissed) => {
+            let is_dismissed =
+                |finding: &Finding| dismissed.contains(&finding.fingerprint(&batch.project));
             let mut records: Vec<&str> = runs.iter().map(|run| run.record.as_str()).collect();
             records.dedup();
             records
                 .iter()
-                .map(|record| one_record(study, record, runs))
+                .map(|record| one_record(study, record, runs, &is_dismissed))
                 .collect::<Vec<_>>()
                 .join("\n\n")
         }
@@ -58,7 +60,12 @@ pub fn qc_answer(study: &str, batch: &Batch, outcome: &Outcome) -> String {
     text
 }
 
-fn one_record(study: &str, record: &str, results: &[RunResult]) -> String {
+fn one_record(
+    study: &str,
+    record: &str,
+    results: &[RunResult],
+    is_dismissed: &impl Fn(&Finding) -> bool,
+) -> String {
     let runs: Vec<&RunResult> = results.iter().filter(|run| run.record == record).collect();
     let mut lines = vec![format!("【质控】{study} · 受试者 {record}")];
     for run in &runs {
@@ -69,7 +76,16 @@ fn one_record(study: &str, record: &str, results: &[RunResult]) -> String {
             verdict(run)
         ));
         for (no, finding) in run.findings.iter().take(LISTED_FINDINGS).enumerate() {
-            lines.push(format!("  {}. {}", no + 1, place_and_message(finding)));
+            let mark = if is_dismissed(finding) {
+                "（已由人工排除）"
+            } else {
+                ""
+            };
+            lines.push(format!(
+                "  {}. {}{mark}",
+                no + 1,
+                place_and_message(finding)
+            ));
         }
         if run.findings.len() > LISTED_FINDINGS {
             lines.push(format!(
@@ -78,11 +94,15 @@ fn one_record(study: &str, record: &str, results: &[RunResult]) -> String {
             ));
         }
     }
-    let found: usize = runs.iter().map(|run| run.findings.len()).sum();
-    lines.push(match found {
+    let all = || runs.iter().flat_map(|run| &run.findings);
+    let dismissed = all().filter(|finding| is_dismissed(finding)).count();
+    lines.push(match all().count() {
         0 if runs.iter().all(|run| is_clean(run)) => "未发现问题。".to_owned(),
         0 => "检查尚未全部完成，不代表没有问题。".to_owned(),
-        _ => format!("共 {found} 条，已记入待处理清单。"),
+        found if dismissed == 0 => format!("共 {found} 条，已记入待处理清单。"),
+        found => {
+            format!("共 {found} 条，其中 {dismissed} 条此前已由人工排除；其余在待处理清单中。")
+        }
     });
     lines.join("\n")
 }
@@ -145,7 +165,7 @@ fn summary(study: &str, batch: &Batch, tally: &Tally) -> String {
             batch.total, batch.done, batch.failed, batch.findings
         ),
     ];
-    let mut by_skill: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut by_skill: BTreeMap<&str, Vec<(usize, String)>> = BTreeMap::new();
     for (skill, status, standing, count) in &tally.runs {
         let state = match status.as_str() {
             "done" => standing_label(standing),
@@ -157,9 +177,11 @@ fn summary(study: &str, batch: &Batch, tally: &Tally) -> String {
         by_skill
             .entry(skill)
             .or_default()
-            .push(format!("{state} {count}"));
+            .push((rank(state), format!("{state} {count}")));
     }
-    for (skill, states) in by_skill {
+    for (skill, mut states) in by_skill {
+        states.sort();
+        let states: Vec<String> = states.into_iter().map(|(_, state)| state).collect();
         lines.push(format!("· {skill}：{}", states.join("，")));
     }
     lines.extend(table("按规则", &tally.rules));
@@ -168,6 +190,21 @@ fn summary(study: &str, batch: &Batch, tally: &Tally) -> String {
         lines.push("明细已记入待处理清单。".to_owned());
     }
     lines.join("\n")
+}
+
+/// What needs somebody stands first.
+fn rank(state: &str) -> usize {
+    [
+        "违规",
+        "未能检查",
+        "需人工复核",
+        "等待人工复核",
+        "数据未录入完",
+        "通过",
+    ]
+    .iter()
+    .position(|known| *known == state)
+    .unwrap_or(usize::MAX)
 }
 
 fn table(title: &str, counts: &[(String, i64)]) -> Option<String> {

@@ -5,15 +5,20 @@
 //! | [`services`] | what a job works with |
 //! | [`study`] | a study at hand: settings, data source, compiled skills |
 //! | [`records`] | from the ids people write to the ids the EDC has |
+//! | [`parts`] | from what a message wants to the parts of its reply |
+//! | [`page`] | one page of a batch |
 //! | [`review`] | a person's decision, and the run that goes on by it |
 //! | [`starts`] | runs that start at their first node |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
+//! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod page;
+pub mod parts;
 pub mod records;
 pub mod reply;
 pub mod review;
@@ -22,4 +27,5 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod which_skills;
 pub mod whose;

@@ -13,6 +13,7 @@ use crate::{
     store::{
         batches, conversations,
         inbox::{self, Channel, Message},
+        ledger,
         outbox::{self, NewOutbound},
         projects,
         replies::{self, Chip},
@@ -37,7 +38,10 @@ pub async fn finish_batch(
         return Ok(());
     };
     let outcome = if batch.total <= DETAILED_RECORDS {
-        Outcome::Detailed(results::runs(settlement.conn(), id).await?)
+        let runs = results::runs(settlement.conn(), id).await?;
+        let records: Vec<String> = runs.iter().map(|run| run.record.clone()).collect();
+        let dismissed = ledger::dismissed(settlement.conn(), &batch.project, &records).await?;
+        Outcome::Detailed(runs, dismissed.into_iter().collect())
     } else {
         Outcome::Counted(results::tally(settlement.conn(), id).await?)
     };
@@ -94,11 +98,6 @@ pub async fn reply(
     chips: &[Chip],
     status: &str,
 ) -> Result<(), JobError> {
-    let mut text = text.to_owned();
-    if message.degraded {
-        text.push('\n');
-        text.push_str(texts::degraded_note());
-    }
     send(
         services,
         settlement,
@@ -107,7 +106,7 @@ pub async fn reply(
             project: message.project.as_deref(),
             channel: message.channel,
             recipient: &message.sender,
-            text: &text,
+            text,
             chips,
             degraded: message.degraded,
             parts: &[],
@@ -120,7 +119,7 @@ pub async fn reply(
             project,
             &message.sender,
             "assistant",
-            &text,
+            text,
             Some(message.id),
         )
         .await?;
@@ -138,13 +137,23 @@ pub async fn send(
     settlement: &mut Settlement,
     outbound: &NewOutbound<'_>,
 ) -> Result<OutboxId, JobError> {
+    let note = if outbound.degraded {
+        format!("\n{}", texts::degraded_note())
+    } else {
+        String::new()
+    };
     let parts = match outbound.channel {
         Channel::Rest => Vec::new(),
-        Channel::Wecom => split_text(&with_numbers(outbound.text, outbound.chips), MAX_TEXT_BYTES),
+        Channel::Wecom => split_text(
+            &(with_numbers(outbound.text, outbound.chips) + &note),
+            MAX_TEXT_BYTES,
+        ),
     };
+    let text = outbound.text.to_owned() + &note;
     let id = outbox::add(
         settlement.conn(),
         &NewOutbound {
+            text: &text,
             parts: &parts,
             ..outbound.clone()
         },

@@ -104,6 +104,21 @@ impl Wiring {
         &self.config
     }
 
+    /// Of `wanted` queues, those this process can serve: without WeCom's keys it must not take messages
+    /// that another process could deliver.
+    #[must_use]
+    pub fn servable(&self, wanted: &[&'static str]) -> Vec<&'static str> {
+        let has_wecom = self.services.wecom.is_some();
+        if !has_wecom && wanted.contains(&"deliver") {
+            tracing::info!("queue `deliver` is not served here: WECOM_* is not set");
+        }
+        wanted
+            .iter()
+            .copied()
+            .filter(|queue| has_wecom || *queue != "deliver")
+            .collect()
+    }
+
     /// The worker half of this process.
     #[must_use]
     pub fn worker(&self, claims: PgPool) -> Worker {

@@ -20,10 +20,13 @@ use crate::{
     types::ids::BatchId,
 };
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Request {
+    /// `null`: the whole project. Must be written, so that a forgotten key checks nobody.
+    #[serde(deserialize_with = "Option::deserialize")]
     records: Option<Vec<String>>,
+    #[serde(default)]
     skill: Option<String>,
 }
 
@@ -39,11 +42,7 @@ pub async fn request(
 ) -> Result<Response, Problem> {
     let key = idempotent::key(&headers)?;
     let body = idempotent::read(body).await?;
-    let request: Request = if body.is_empty() {
-        Request::default()
-    } else {
-        idempotent::json(&body)?
-    };
+    let request: Request = idempotent::json(&body)?;
     if let Some(records) = &request.records
         && (records.is_empty()
             || records

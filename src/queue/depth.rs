@@ -83,8 +83,8 @@ pub async fn dead(
     .await
 }
 
-/// Makes the given dead jobs available again with all their attempts. Returns (queue, id) of each. A job
-/// whose key stands in the queue again stays dead.
+/// Makes the given dead jobs available again, in their old order, with all their attempts. Returns
+/// (queue, id) of each. A job whose key stands in the queue again stays dead.
 ///
 /// # Errors
 /// The database failed.
@@ -94,7 +94,7 @@ pub async fn retry(
 ) -> Result<Vec<(String, i64)>, sqlx::Error> {
     let rows = sqlx::query!(
         r#"UPDATE iit_jobs AS job
-           SET state = 'available', attempt = 0, crashes = 0, run_at = clock_timestamp(), finished_at = NULL
+           SET state = 'available', attempt = 0, crashes = 0, run_at = now(), finished_at = NULL
            WHERE state = 'dead' AND id = ANY($1)
              AND (job_key IS NULL OR NOT EXISTS (
                   SELECT 1 FROM iit_jobs other

@@ -13,7 +13,8 @@
 //! | [`settle`] | the fenced end of an attempt, with everything it leads to |
 //! | [`sweep`] | leases nobody renews any more |
 //! | [`wake`] | telling workers that there is something to do |
-//! | [`worker`] | claimer and guard: from a claimed row to a settled one |
+//! | [`worker`] | one process's worker half: claimers, drain |
+//! | [`guard`] | from a claimed row to a settled one, whatever the handler does |
 //! | [`backend`] | the thin adapter that lets apalis run it |
 //! | [`depth`] | what operators ask and do |
 
@@ -21,6 +22,7 @@ pub mod backend;
 pub mod claim;
 pub mod depth;
 pub mod enqueue;
+pub mod guard;
 pub mod job;
 pub mod lease;
 pub mod settle;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::wake::Wake;
 
-/// Puts jobs with expired leases back, counting the crash. Returns (queue, job id) of each.
+/// Puts jobs with expired leases back, in their old order, counting the crash. Returns (queue, job id) of each.
 ///
 /// # Errors
 /// The database failed.
@@ -22,7 +22,7 @@ pub async fn sweep(pool: &PgPool) -> Result<Vec<(String, i64)>, sqlx::Error> {
                WHERE state = 'running' AND lease_expires_at < clock_timestamp()
                FOR UPDATE SKIP LOCKED)
            UPDATE iit_jobs AS job
-           SET state = 'available', crashes = job.crashes + 1, run_at = clock_timestamp(),
+           SET state = 'available', crashes = job.crashes + 1, run_at = now(),
                last_error = 'the worker stopped renewing its lease',
                lease_token = NULL, lease_expires_at = NULL, worker = NULL
            FROM lost WHERE job.id = lost.id AND job.lease_expires_at < clock_timestamp()

@@ -83,20 +83,23 @@ impl Wake {
         self.0.listening.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Sends what piled up while the last NOTIFY was under way, as one statement. A NOTIFY that fails
-    /// is dropped: the poll finds the rows.
+    /// Sends what piled up while the last NOTIFY was under way, as one statement; at the stop, what is
+    /// left. Several may run beside each other. A NOTIFY that fails is dropped: the poll finds the rows.
     pub async fn run_notifier(self, pool: PgPool, stop: CancellationToken) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.0.send.notified() => {}
-            }
+            let stopped = tokio::select! {
+                () = stop.cancelled() => true,
+                () = self.0.send.notified() => false,
+            };
             let payloads: Vec<String> = std::mem::take(&mut *lock(&self.0.pending))
                 .into_iter()
                 .map(|queue| format!("{queue}@{}", self.0.process))
                 .collect();
             if !payloads.is_empty() {
                 notify(&pool, &payloads).await;
+            }
+            if stopped {
+                return;
             }
         }
     }

@@ -1,40 +1,33 @@
-//! From a claimed row to a settled one: the claimer fills free slots, the guard sees to it that every
-//! attempt ends in exactly one settlement, whatever the handler does.
+//! One process's worker half: claimers fill free slots, apalis runs what they claim, and at the end
+//! everything is drained. What happens to a claimed job is in [`super::guard`].
 
 use std::{
     collections::HashMap,
-    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use apalis::prelude::WorkerBuilder;
-use futures::{FutureExt, future::BoxFuture};
+use futures::future::BoxFuture;
 use sqlx::PgPool;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
     time::Instant,
 };
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use super::{
     backend::ClaimedJobs,
     claim::{self, Bound, ClaimedJob},
-    job::{JobError, Outcome, backoff},
+    job::JobError,
     lease::{HeldLease, LeaseKeeper},
-    settle::{SettleError, Settled, Settlement},
+    settle::{Settled, Settlement},
     sweep,
     wake::Wake,
 };
-use crate::types::text::{ellipsis, without_nul};
 
-/// A job that took its process down this often is quarantined.
-pub const MAX_CRASHES: i32 = 3;
 /// The claimer's lower bound is forgotten this often, so that rows before it are found.
 const BOUND_AGE: Duration = Duration::from_millis(250);
 
@@ -42,8 +35,6 @@ const BOUND_AGE: Duration = Duration::from_millis(250);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long after the drain time aborted attempts have to end.
 const ABORT_TIME: Duration = Duration::from_secs(2);
-/// Claims beyond its attempts that a dead job gets while telling what waits for it fails.
-const BURIALS: i32 = 3;
 
 /// What the queue asks of the program: run a job by its stored kind.
 pub trait Handler: Send + Sync + 'static {
@@ -89,9 +80,9 @@ impl Default for WorkerSettings {
 
 /// A claimed job, its lease kept renewed, and the permit that its slot is.
 pub struct Slot {
-    job: ClaimedJob,
-    held: HeldLease,
-    permit: OwnedSemaphorePermit,
+    pub(super) job: ClaimedJob,
+    pub(super) held: HeldLease,
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
 /// When each queue's claimer last went round. Readiness asks for progress, not for life.
@@ -122,17 +113,17 @@ impl Progress {
 #[derive(Clone)]
 pub struct Worker {
     /// For settlements and handlers.
-    pool: PgPool,
+    pub(super) pool: PgPool,
     /// For claims and renewals: `synchronous_commit = off` is safe there, since a lost claim is only a
     /// rerun, and a later settle flushes everything before it.
     claims: PgPool,
-    wake: Wake,
-    keeper: LeaseKeeper,
+    pub(super) wake: Wake,
+    pub(super) keeper: LeaseKeeper,
     process: Uuid,
-    handler: Arc<dyn Handler>,
+    pub(super) handler: Arc<dyn Handler>,
     settings: WorkerSettings,
     progress: Progress,
-    attempts: TaskTracker,
+    pub(super) attempts: TaskTracker,
 }
 
 impl Worker {
@@ -166,7 +157,8 @@ impl Worker {
     /// Works on `queues` until `stop`, then lets running jobs finish for the drain time. What is still
     /// running after it is given back to the queue at once, without using up an attempt.
     pub async fn run(self, queues: &[&str], stop: CancellationToken) {
-        // These outlive the drain: leases are renewed until the last job has ended.
+        // These outlive the drain: leases are renewed, and what follows is told, until the last job has
+        // ended.
         let background = CancellationToken::new();
         let mut services = JoinSet::new();
         services.spawn(
@@ -184,6 +176,11 @@ impl Worker {
             self.wake
                 .clone()
                 .run_listener(self.claims.clone(), background.clone()),
+        );
+        services.spawn(
+            self.wake
+                .clone()
+                .run_notifier(self.pool.clone(), background.clone()),
         );
 
         let mut workers = JoinSet::new();
@@ -234,8 +231,7 @@ impl Worker {
         .fetch_all(&self.pool)
         .await;
         match given {
-            // At once: this process's notifier may have stopped already.
-            Ok(queues) => Wake::notify_once(&self.pool, &queues).await,
+            Ok(queues) => self.wake.queues(queues),
             Err(error) => tracing::warn!(%error, "queue.drain.give_back_failed"),
         }
     }
@@ -337,159 +333,6 @@ impl Worker {
             () = tokio::time::sleep(wait) => {}
         }
     }
-
-    /// One attempt, from claimed to settled. Never panics, never returns early with the job unsettled
-    /// unless the lease is lost or the database is away (then the sweep brings the job back).
-    async fn work(self, slot: Slot) {
-        let Slot { job, held, permit } = slot;
-        let kind = job.kind.clone();
-        let queue = job.lease.queue.clone();
-        metrics::histogram!("iit_job_wait_seconds", "queue" => queue.clone(), "kind" => kind.clone())
-            .record(job.waited.as_secs_f64());
-        let started = Instant::now();
-        let token = job.lease.token;
-        let worker = self.clone();
-        let attempt = self.attempts.spawn(async move {
-            // Let go, and the slot free, only when the handler's future is really gone.
-            let _until_gone = (held, permit);
-            worker.attempt(job).await
-        });
-        self.keeper.abort_with(token, attempt.abort_handle());
-        // An error means that the attempt was aborted: its lease is somebody else's.
-        let outcome = AbortOnDropHandle::new(attempt).await.unwrap_or("lost");
-        metrics::histogram!("iit_job_run_seconds", "queue" => queue, "kind" => kind.clone(), "outcome" => outcome)
-            .record(started.elapsed().as_secs_f64());
-        metrics::counter!("iit_job_attempts_total", "kind" => kind, "outcome" => outcome)
-            .increment(1);
-    }
-
-    async fn attempt(&self, job: ClaimedJob) -> &'static str {
-        let lease = &job.lease;
-        if job.crashes >= MAX_CRASHES {
-            return self.bury(&job, "crashed the worker").await;
-        }
-        if lease.attempt > lease.max_attempts {
-            return self.bury(&job, "its attempts are used up").await;
-        }
-        let limit = self.handler.timeout(&job.kind);
-        let handler = Arc::clone(&self.handler);
-        let claimed = job.clone();
-        // Inside the future, so that a panic before its first await is caught as well.
-        let running = AssertUnwindSafe(async move { handler.run(claimed).await }).catch_unwind();
-        let error = match tokio::time::timeout(limit, running).await {
-            Ok(Ok(Ok(_settled))) => return "done",
-            Ok(Ok(Err(error))) => error,
-            Ok(Err(panic)) => {
-                JobError::retry(anyhow::anyhow!("the job panicked: {}", words(&*panic)))
-            }
-            Err(_) => JobError::retry(anyhow::anyhow!(
-                "the job took longer than {} s",
-                limit.as_secs()
-            )),
-        };
-        let (name, outcome) = match error {
-            JobError::LostLease => {
-                tracing::warn!(job.id = lease.job, "queue.settle.lost_lease");
-                metrics::counter!("iit_lease_lost_total").increment(1);
-                return "lost";
-            }
-            JobError::Dead(why) => return self.bury(&job, &format!("{why:#}")).await,
-            JobError::Retry { why, .. } if lease.attempt >= lease.max_attempts => {
-                return self.bury(&job, &format!("{why:#}")).await;
-            }
-            JobError::Retry { why, after } => {
-                let after = after.unwrap_or_else(|| backoff(lease.attempt));
-                tracing::warn!(
-                    job.id = lease.job,
-                    kind = job.kind,
-                    attempt = lease.attempt,
-                    error = format!("{why:#}"),
-                    "queue.job.retry"
-                );
-                let why = readable(&format!("{why:#}"));
-                ("retry", Outcome::Retry { after, why })
-            }
-            JobError::Cancel(why) => ("cancelled", Outcome::Cancel(why)),
-            JobError::Snooze(after) => ("snoozed", Outcome::Snooze(after)),
-        };
-        let settled = async {
-            lease
-                .settle(&self.pool, &self.wake, &outcome)
-                .await?
-                .commit()
-                .await
-        };
-        self.report(lease.job, settled.await, name)
-    }
-
-    /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
-    /// fails for good, the job is still buried, so that it can't come back for ever.
-    async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
-        let why = &readable(why);
-        tracing::error!(
-            job.id = job.lease.job,
-            kind = job.kind,
-            attempt = job.lease.attempt,
-            error = why,
-            "queue.job.dead"
-        );
-        let outcome = Outcome::Dead(why.to_owned());
-        let told = async {
-            let mut settlement = job.lease.settle(&self.pool, &self.wake, &outcome).await?;
-            AssertUnwindSafe(async { self.handler.bury(job, &mut settlement, why).await })
-                .catch_unwind()
-                .await
-                .unwrap_or_else(|panic| {
-                    Err(JobError::dead(anyhow::anyhow!(
-                        "the job panicked: {}",
-                        words(&*panic)
-                    )))
-                })?;
-            settlement.commit().await?;
-            Ok::<(), JobError>(())
-        };
-        match told.await {
-            Ok(()) => "dead",
-            Err(JobError::LostLease) => "lost",
-            // The database is away: the lease runs out, and the sweep brings the job back to be buried.
-            Err(JobError::Retry { why, .. })
-                if job.lease.attempt < job.lease.max_attempts.saturating_add(BURIALS) =>
-            {
-                tracing::warn!(
-                    job.id = job.lease.job,
-                    error = format!("{why:#}"),
-                    "queue.job.burial_put_off"
-                );
-                "lost"
-            }
-            Err(error) => {
-                tracing::error!(job.id = job.lease.job, %error, "queue.job.burial_failed");
-                let settled = async {
-                    job.lease
-                        .settle(&self.pool, &self.wake, &outcome)
-                        .await?
-                        .commit()
-                        .await
-                };
-                self.report(job.lease.job, settled.await, "dead")
-            }
-        }
-    }
-
-    fn report(
-        &self,
-        job: i64,
-        settled: Result<Settled, SettleError>,
-        name: &'static str,
-    ) -> &'static str {
-        match settled {
-            Ok(_) => name,
-            Err(error) => {
-                tracing::warn!(job.id = job, %error, "queue.settle.failed");
-                "lost"
-            }
-        }
-    }
 }
 
 /// Two processes claimed two jobs of one group at the same moment; the index refused the second.
@@ -497,17 +340,4 @@ fn is_group_race(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
         .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
-}
-
-/// An error as it can be stored and read: no U+0000, no novel.
-fn readable(why: &str) -> String {
-    ellipsis(&without_nul(why).0, 2000)
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
 }

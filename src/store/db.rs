@@ -5,12 +5,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::PgPool;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, PgConnection, PgPool};
 
 /// Where every table lives, `_sqlx_migrations` included.
 pub const SCHEMA: &str = "iit_schema";
+/// How long a server that does not answer, perhaps because it is just starting, is waited for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a task waits for a free connection before it gives up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -57,7 +59,17 @@ pub struct PoolSettings {
 /// # Errors
 /// [`DbError::Url`].
 pub fn connect_options(url: &SecretString, name: &str) -> Result<PgConnectOptions, DbError> {
-    let options = PgConnectOptions::from_str(url.expose_secret()).map_err(DbError::Url)?;
+    let text = url.expose_secret();
+    // The driver takes any scheme, and would look for a Postgres on a MySQL's host.
+    if !["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+    {
+        return Err(DbError::Url(sqlx::Error::Configuration(
+            "it does not begin with postgres://".into(),
+        )));
+    }
+    let options = PgConnectOptions::from_str(text).map_err(DbError::Url)?;
     Ok(options.application_name(name).options([
         ("search_path", "iit_schema,public"),
         ("timezone", "UTC"),
@@ -65,12 +77,28 @@ pub fn connect_options(url: &SecretString, name: &str) -> Result<PgConnectOption
     ]))
 }
 
-/// Opens a pool and one connection of it, so that a wrong URL is known at once.
+/// Opens a pool and one connection of it, so that a wrong URL is known within seconds.
 ///
 /// # Errors
 /// [`DbError::Url`], [`DbError::Connect`].
 pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPool, DbError> {
     let options = connect_options(url, &settings.application_name)?;
+    // The pool would try for as long as a task may wait for a connection, and then not say why.
+    let mut failure = sqlx::Error::PoolTimedOut;
+    let first = async {
+        loop {
+            match PgConnection::connect_with(&options).await {
+                Ok(connection) => return connection.close().await,
+                Err(sqlx::Error::Io(error)) => failure = sqlx::Error::Io(error),
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    match tokio::time::timeout(CONNECT_TIMEOUT, first).await {
+        Ok(answer) => answer.map_err(DbError::Connect)?,
+        Err(_) => return Err(DbError::Connect(failure)),
+    }
     PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -111,10 +139,12 @@ mod tests {
 
     #[test]
     fn a_wrong_url_is_refused_without_repeating_its_password() {
-        let url = SecretString::from("mysql//root:hunter2@db/iit".to_owned());
-        let refusal = connect_options(&url, "iit").unwrap_err().to_string();
-        assert!(refusal.contains("DATABASE_URL"), "{refusal}");
-        assert!(!refusal.contains("hunter2"), "{refusal}");
+        for url in ["mysql//root:hunter2@db/iit", "mysql://root:hunter2@db/iit"] {
+            let url = SecretString::from(url.to_owned());
+            let refusal = connect_options(&url, "iit").unwrap_err().to_string();
+            assert!(refusal.contains("DATABASE_URL"), "{refusal}");
+            assert!(!refusal.contains("hunter2"), "{refusal}");
+        }
     }
 
     #[test]

@@ -288,3 +288,25 @@ pub async fn finish(
     .await?;
     Ok(())
 }
+
+/// Whether the very same text went to that person within the last week, or is on its way.
+///
+/// # Errors
+/// The database failed.
+pub async fn told_lately(
+    conn: &mut PgConnection,
+    project: &str,
+    recipient: &str,
+    text: &str,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM iit_outbox
+                   WHERE project_id = $1 AND lower(recipient) = lower($2) AND message_id IS NULL AND text = $3
+                     AND state <> 'failed' AND created_at > now() - INTERVAL '7 days') AS "told!""#,
+        project,
+        recipient,
+        text,
+    )
+    .fetch_one(conn)
+    .await
+}

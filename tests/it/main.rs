@@ -8,6 +8,9 @@
 mod api;
 mod architecture;
 mod cli;
+mod commands;
+mod database;
+mod demo_run;
 mod demo_study;
 mod edc;
 mod ledger;

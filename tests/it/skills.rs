@@ -142,7 +142,7 @@ fn every_fault_of_a_folder_is_listed_and_ends_with_one() {
 fn wrong_use_ends_with_two_and_one_sentence() {
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 3] = [
         &["skills", "check", "tests/data/no_such_skills"],
         &["skills", "check", empty],
         &[
@@ -152,7 +152,6 @@ fn wrong_use_ends_with_two_and_one_sentence() {
             "--project",
             "tests/data/no_such.toml",
         ],
-        &["skills", "apply", "--project", "p", "--type", "t", "skills"],
     ];
     for args in cases {
         let output = iit(args);

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use futures::{FutureExt, future::BoxFuture};
@@ -29,13 +29,21 @@ const REPEATING: &[&str] = &["repeating.csv"];
 const PROJECT: &[&str] = &["project.json"];
 const PARTS: [&[&str]; 6] = [METADATA, RECORDS, EVENTS, MAPPING, REPEATING, PROJECT];
 /// How often a folder may change under our hands before we give up for now.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 4;
+/// How long a folder must have lain still before what was read of it is believed.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// A folder of REDCap exports: metadata.csv (or dictionary.csv) and records.csv (or data.csv), and
 /// where the project has them events.csv, form_event_mapping.csv, repeating.csv, project.json.
 ///
 /// The parsed study is shared until a file's time, length or identity changes. Hazard: a file system
 /// that keeps times coarser than two writes of equal length apart hides the second.
+///
+/// A file that is still being written may end at the end of a row, and then looks like a study with fewer
+/// patients. So what was read counts only once no file has changed for half a second: files older than that
+/// cost nothing, and who saves an edit and asks at once waits the rest of it. A folder that keeps changing
+/// is [`EdcError::Unavailable`] after some two seconds, which is worth a retry. Hazard: a writer that pauses
+/// longer in the middle of a file is not noticed; write beside the folder and rename into it.
 #[derive(Debug)]
 pub struct RedcapFiles {
     dir: PathBuf,
@@ -131,12 +139,24 @@ impl Edc for RedcapFiles {
 }
 
 fn load_if_changed(dir: &Path, known: Option<Arc<Loaded>>) -> Result<Arc<Loaded>, EdcError> {
+    load_when_settled(dir, known, std::thread::sleep)
+}
+
+/// `wait` lets that much time pass.
+fn load_when_settled(
+    dir: &Path,
+    known: Option<Arc<Loaded>>,
+    mut wait: impl FnMut(Duration),
+) -> Result<Arc<Loaded>, EdcError> {
     let mut stamps = stamps(dir)?;
     if let Some(known) = known.filter(|known| known.stamps == stamps) {
         return Ok(known);
     }
     for _ in 0..ATTEMPTS {
         let outcome = load(dir);
+        if let Some(rest) = unsettled_for(&stamps, SystemTime::now()) {
+            wait(rest);
+        }
         let after = self::stamps(dir)?;
         // A fault seen in a folder somebody is just writing is no fault yet.
         if after == stamps {
@@ -151,8 +171,20 @@ fn load_if_changed(dir: &Path, known: Option<Arc<Loaded>>) -> Result<Arc<Loaded>
     }
     Err(EdcError::Unavailable {
         place: dir.display().to_string(),
-        what: "the files keep changing while they are read".to_owned(),
+        what: "the files keep changing; the export is still being written".to_owned(),
     })
+}
+
+/// How long the youngest file has yet to lie still; `None` when all have long enough. A time in the future
+/// (another machine's clock) tells nothing, so the whole span is waited for.
+fn unsettled_for(stamps: &[Stamp], now: SystemTime) -> Option<Duration> {
+    let age = |stamp: &Stamp| {
+        stamp.modified.map_or(Duration::ZERO, |at| {
+            now.duration_since(at).unwrap_or_default()
+        })
+    };
+    let youngest = stamps.iter().map(age).min()?;
+    SETTLED.checked_sub(youngest).filter(|rest| !rest.is_zero())
 }
 
 /// The first name of each part that exists.
@@ -278,5 +310,132 @@ fn unreadable(path: &Path, error: &io::Error) -> EdcError {
             place,
             what: format!("cannot be read ({error})"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's verdict"
+    )]
+
+    use std::{fs::File, io::Write};
+
+    use super::*;
+
+    const DICTIONARY: &str =
+        "field_name,form_name,field_type,field_label\nid,base,text,Id\nage,base,text,Age\n";
+
+    fn folder(records: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata.csv"), DICTIONARY).unwrap();
+        fs::write(dir.path().join("records.csv"), records).unwrap();
+        just_written(dir.path());
+        dir
+    }
+
+    /// A clock ahead stands for a write this instant, however slow the machine of the test.
+    fn just_written(dir: &Path) {
+        let path = dir.join("records.csv");
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() + Duration::from_secs(3600))
+            .unwrap();
+    }
+
+    fn append(dir: &Path, row: &str) {
+        let path = dir.join("records.csv");
+        let mut file = File::options().append(true).open(path).unwrap();
+        file.write_all(row.as_bytes()).unwrap();
+        just_written(dir);
+    }
+
+    fn age(dir: &Path, by: Duration) {
+        for name in ["metadata.csv", "records.csv"] {
+            let file = File::options().append(true).open(dir.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - by).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_still_being_written_is_waited_for() {
+        let dir = folder("id,age\n1,50\n");
+        let mut rest = vec!["3,52\n", "2,51\n"];
+        let mut waited = Vec::new();
+        let loaded = load_when_settled(dir.path(), None, |span| {
+            waited.push(span);
+            if let Some(row) = rest.pop() {
+                append(dir.path(), row);
+            }
+        })
+        .unwrap();
+        assert_eq!(loaded.study.ids, ["1", "2", "3"]);
+        assert_eq!(waited, [SETTLED; 3]);
+    }
+
+    #[test]
+    fn a_fault_in_a_file_still_being_written_is_no_fault() {
+        let dir = folder("id,age\n1,\"5");
+        let mut rest = Some("0\"\n");
+        let loaded = load_when_settled(dir.path(), None, |_| {
+            if let Some(row) = rest.take() {
+                append(dir.path(), row);
+            }
+        })
+        .unwrap();
+        assert_eq!(loaded.study.ids, ["1"]);
+    }
+
+    #[test]
+    fn a_file_that_keeps_growing_is_unavailable_for_now() {
+        let dir = folder("id,age\n1,50\n");
+        let mut next = 2;
+        let error = load_when_settled(dir.path(), None, |_| {
+            append(dir.path(), &format!("{next},50\n"));
+            next += 1;
+        })
+        .unwrap_err();
+        assert!(error.is_retryable(), "{error:?}");
+        assert!(error.to_string().contains("still being written"), "{error}");
+    }
+
+    #[test]
+    fn old_files_and_files_already_read_are_not_waited_for() {
+        let dir = folder("id,age\n1,50\n");
+        let never = |span| panic!("waited for {span:?}");
+        age(dir.path(), SETTLED * 2);
+        let loaded = load_when_settled(dir.path(), None, never).unwrap();
+        assert_eq!(loaded.study.ids, ["1"]);
+        append(dir.path(), "2,51\n");
+        let fresh = load_when_settled(dir.path(), Some(loaded), |_| {}).unwrap();
+        assert_eq!(fresh.study.ids, ["1", "2"]);
+        let again = load_when_settled(dir.path(), Some(Arc::clone(&fresh)), never).unwrap();
+        assert!(Arc::ptr_eq(&fresh, &again));
+    }
+
+    #[test]
+    fn a_young_file_is_waited_for_the_rest_of_the_span() {
+        let now = SystemTime::now();
+        let stamp = |age: Duration| Stamp {
+            path: PathBuf::new(),
+            modified: Some(now - age),
+            length: 0,
+            #[cfg(unix)]
+            identity: (0, 0, 0),
+        };
+        let fifth = SETTLED / 5;
+        assert_eq!(
+            unsettled_for(&[stamp(fifth), stamp(SETTLED)], now),
+            Some(SETTLED - fifth)
+        );
+        assert_eq!(unsettled_for(&[stamp(SETTLED)], now), None);
+    }
+
+    #[test]
+    fn a_time_in_the_future_is_waited_out_once() {
+        let dir = folder("id,age\n1,50\n");
+        let mut waited = Vec::new();
+        load_when_settled(dir.path(), None, |span| waited.push(span)).unwrap();
+        assert_eq!(waited, [SETTLED]);
     }
 }

@@ -168,7 +168,8 @@ async fn execute(
         Some(wiring::bind(bind).await?)
     };
     let (this, until) = (worker.clone(), working.clone());
-    parts.add_endless(async move { this.run(&QUEUES, until).await });
+    let queues = wiring.servable(&QUEUES);
+    parts.add_endless(async move { this.run(&queues, until).await });
     let mut address = bind;
     if let Some(listener) = listener {
         address = listener.local_addr().unwrap_or(bind);

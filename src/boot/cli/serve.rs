@@ -89,6 +89,7 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
             let this = wiring.worker(claims);
             worker = Some(this.clone());
             let stop = stop.clone();
+            let queues = wiring.servable(&queues);
             parts.add_endless(async move { this.run(&queues, stop).await });
         }
         if matches!(role, Role::All | Role::Web) {

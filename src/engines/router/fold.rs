@@ -217,7 +217,7 @@ impl<'a> Folding<'a> {
         self.whole = false;
     }
 
-    fn push(&mut self, part: &Part, mut subject: Subject, kind: IntentKind, confidence: f32) {
+    fn push(&mut self, part: &Part, mut subject: Subject, kind: IntentKind, confidence: f64) {
         let carries = kind == IntentKind::QcTask;
         if carries && !subject.own && !part.whole && !self.whole && !subject.plural {
             let before = self.subject.clone();

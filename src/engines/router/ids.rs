@@ -52,6 +52,8 @@ pub(super) enum Trouble {
 patterns! {
     /// A candidate.
     TOKEN = r"[a-z0-9]+(?:[-_][a-z0-9]+)*";
+    /// An id the agent marked itself, see `resolve::named`: whatever stands in the quotes, to the letter.
+    MARKED = r"编号「([^「」]{1,64})」";
     /// What joins the members of a list.
     JOINT = r"^\s*(?:[、,/&]|和|与|及|跟|以及|还有|and)?\s*(?:和|与|及|and)?\s*(?:(?:受试者|患者|病人|编号|id)\s*[:=]?)?\s*$";
     /// What joins the ends of a range.
@@ -60,8 +62,24 @@ patterns! {
 
 /// The places of `plain` (folded text) that name records, in order, none overlapping.
 pub(super) fn mentions(plain: &str) -> Vec<Mention> {
+    let marked: Vec<Mention> = MARKED
+        .captures_iter(plain)
+        .filter_map(|captures| captures.get(1))
+        .map(|id| Mention {
+            start: id.start(),
+            end: id.end(),
+            ids: vec![id.as_str().trim().to_ascii_uppercase()],
+            trouble: None,
+        })
+        .collect();
     let mut found: Vec<Mention> = Vec::new();
     for token in TOKEN.find_iter(plain) {
+        if marked
+            .iter()
+            .any(|m| m.start <= token.start() && token.end() <= m.end)
+        {
+            continue;
+        }
         let before = plain.get(..token.start()).unwrap_or_default();
         let after = plain.get(token.end()..).unwrap_or_default();
         let previous = found.last();
@@ -97,5 +115,7 @@ pub(super) fn mentions(plain: &str) -> Vec<Mention> {
             }),
         });
     }
+    found.extend(marked);
+    found.sort_by_key(|mention| mention.start);
     found
 }

@@ -64,7 +64,7 @@ pub struct Intent {
     /// What is wanted. [`IntentKind::Unclear`] exactly when `clarification` is present.
     pub kind: IntentKind,
     /// 0 to 1.
-    pub confidence: f32,
+    pub confidence: f64,
     /// Whom and what it is about.
     pub entities: Entities,
     /// The person wants data changed. Such an intent is answered with a proposal the person confirms;

@@ -77,7 +77,7 @@ fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Inte
 }
 
 /// An intent for the whole message that is about nobody.
-pub(super) fn plain_intent(message: &Message, kind: IntentKind, confidence: f32) -> Intent {
+pub(super) fn plain_intent(message: &Message, kind: IntentKind, confidence: f64) -> Intent {
     let end = message.plain().len();
     let draft = Draft {
         kind,

@@ -31,9 +31,10 @@ pub use intent::{
     Choice, Clarification, Conversation, DEFAULT_IDLE, Entities, Intent, IntentKind, Memory,
     PATIENT_SLOT, Routing, Speaker, Turn,
 };
+pub use resolve::named;
 
 /// Under this confidence a router asks back instead of guessing.
-pub const CONFIDENCE_THRESHOLD: f32 = 0.6;
+pub const CONFIDENCE_THRESHOLD: f64 = 0.6;
 
 /// Turns of the conversation a router looks at.
 pub const HISTORY_TURNS: usize = 3;

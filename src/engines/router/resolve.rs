@@ -12,7 +12,7 @@ use super::{
 pub(super) struct Draft {
     pub kind: IntentKind,
     pub write: bool,
-    pub confidence: f32,
+    pub confidence: f64,
     /// The part of the folded text.
     pub start: usize,
     pub end: usize,
@@ -245,10 +245,20 @@ fn ask_patient(
     )
 }
 
-/// An id as it is read again without doubt inside a sentence.
-fn named(id: &str) -> String {
-    let found = ids::mentions(&id.to_ascii_lowercase());
-    if found.len() == 1 && found.iter().all(|m| m.ids == [id]) {
+/// An id as it is read again without doubt inside a sentence: marked as one when it does not look it.
+#[must_use]
+pub fn named(id: &str) -> String {
+    let lower = id.to_ascii_lowercase();
+    let plain = [
+        lower.clone(),
+        format!("质控 {lower}"),
+        format!("看 {lower} 的"),
+    ];
+    let clear = plain.iter().all(|text| {
+        let found = ids::mentions(text);
+        found.len() == 1 && found.iter().all(|m| m.ids == [id])
+    });
+    if clear {
         id.to_owned()
     } else {
         format!("编号「{id}」")

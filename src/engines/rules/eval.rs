@@ -29,7 +29,7 @@ pub(super) struct Eval<'f, 'a> {
     pub(super) frame: Frame<'f, 'a>,
     today: Moment,
     doubts: Option<RefCell<Vec<Doubt>>>,
-    /// `is_blank` takes what branching logic hides for filled in, see [`Eval::excuses`].
+    /// `is_blank` takes what branching logic hides for filled in, see [`Eval::excuse`].
     hidden_as_filled: bool,
 }
 
@@ -50,38 +50,25 @@ impl<'f, 'a> Eval<'f, 'a> {
             frame: self.frame,
             today: self.today,
             doubts: Some(RefCell::new(Vec::new())),
-            hidden_as_filled: false,
+            hidden_as_filled: self.hidden_as_filled,
         };
         explaining.truth(expr);
         let mut doubts = explaining
             .doubts
             .map(RefCell::into_inner)
             .unwrap_or_default();
-        let mut seen = Vec::with_capacity(doubts.len());
-        doubts.retain(|doubt| {
-            let new = !seen.contains(&doubt.field);
-            seen.push(doubt.field);
-            new
-        });
+        distinct(&mut doubts);
         doubts
     }
 
-    /// Whether a failed rule fails only because what branching logic hides is blank: it would pass if that
-    /// were filled in. A conjunction is excused when every failing part of it is.
-    pub(super) fn excuses(&self, failed: &'a Expr) -> bool {
-        if let Expr::And(items) = failed {
-            return items
-                .iter()
-                .filter(|item| self.truth(item) == Some(false))
-                .all(|item| self.excuses(item));
-        }
-        let as_filled = Self {
+    /// The same, with what branching logic hides taken for filled in by what asks for blanks.
+    pub(super) fn hidden_as_filled(&self) -> Self {
+        Self {
             frame: self.frame,
             today: self.today,
             doubts: None,
             hidden_as_filled: true,
-        };
-        as_filled.truth(failed) == Some(true)
+        }
     }
 
     /// Notes why something is unknown.
@@ -370,13 +357,20 @@ impl<'f, 'a> Eval<'f, 'a> {
         answer.ok()
     }
 
-    /// Whether the field is blank. Unknown on a form nobody opened: its blanks are not yet answers.
+    /// Whether the field is blank. Unknown on a form nobody opened: its blanks are not yet answers. Unknown
+    /// of what can't be read: `n.d.` in a date field is neither a date nor a blank.
     pub(super) fn is_blank(&self, id: RefId) -> Option<bool> {
         let reason = match self.frame.cell(id) {
             Cell::Known(V::Codes(codes)) if codes.is_empty() => {
                 return Some(!(self.hidden_as_filled && self.frame.is_hidden(id)));
             }
-            Cell::Known(_) | Cell::Invalid => return Some(false),
+            Cell::Known(V::List(items)) if items.is_empty() => return Some(true),
+            // A JSON list of nothing but nulls and objects.
+            Cell::Known(V::List(items)) if items.iter().all(|item| *item == V::Unknown) => {
+                Reason::Invalid
+            }
+            Cell::Known(_) => return Some(false),
+            Cell::Invalid => Reason::Invalid,
             Cell::Blank | Cell::Coded(_) => {
                 if self.frame.is_unopened(id) {
                     Reason::Missing
@@ -434,6 +428,16 @@ impl<'f, 'a> Eval<'f, 'a> {
             None
         }
     }
+}
+
+/// Keeps the first doubt of each field.
+pub(super) fn distinct(doubts: &mut Vec<Doubt>) {
+    let mut seen = Vec::with_capacity(doubts.len());
+    doubts.retain(|doubt| {
+        let new = !seen.contains(&doubt.field);
+        seen.push(doubt.field);
+        new
+    });
 }
 
 /// Kleene's `or` over answers.

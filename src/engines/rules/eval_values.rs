@@ -132,10 +132,15 @@ impl<'a> Eval<'_, 'a> {
 
     pub(super) fn matched_text(&self, expr: &'a Expr) -> Option<String> {
         if let Expr::Field(id) = expr {
-            if self.field(*id) == V::Unknown {
-                return None;
-            }
-            return self.frame.text(*id);
+            return match self.field(*id) {
+                V::Unknown => None,
+                // The text of a list is JSON, cut short; nobody wrote a pattern for that.
+                V::List(_) | V::Codes(_) => {
+                    self.blame(false, &[expr]);
+                    None
+                }
+                _ => self.frame.text(*id),
+            };
         }
         let value = self.value(expr);
         let text = value.to_text().map(Cow::into_owned);

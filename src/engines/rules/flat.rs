@@ -30,38 +30,22 @@ pub(super) fn checkboxes(dictionary: &Dictionary) -> Checkboxes {
         .collect()
 }
 
-/// A name the object doesn't have is blank. A checkbox is given as `field___code` columns or as a list of
-/// codes.
+/// A name the object doesn't have is blank. A checkbox is given as `field___code` columns, or under its own
+/// name as a code or a list of codes. A code that is no choice makes the whole checkbox invalid: who wrote
+/// `Fever` did not mean that `fever` is unchecked.
 pub(super) fn record(fields: &Fields, data: &Value) -> Record {
     let empty = Map::new();
     let object = data.as_object().unwrap_or(&empty);
+    let is_checkbox = |name: &&String| fields.checkboxes.contains_key(*name);
     let mut cells: BTreeMap<String, String> = BTreeMap::new();
-    for name in fields.form_of.keys() {
-        match fields.checkboxes.get(name) {
-            None => {
-                cells.insert(name.clone(), String::new());
-            }
-            Some(columns) => {
-                let listed = object.get(name).and_then(Value::as_array);
-                let given = columns
-                    .iter()
-                    .any(|(_, column)| object.contains_key(column));
-                for (code, column) in columns {
-                    let cell = match listed {
-                        Some(codes) if codes.iter().any(|c| text(c) == *code) => "1",
-                        Some(_) => "0",
-                        None if given => "0",
-                        None => "",
-                    };
-                    cells.insert(column.clone(), cell.to_owned());
-                }
-            }
-        }
+    for name in fields.form_of.keys().filter(|name| !is_checkbox(name)) {
+        cells.insert(name.clone(), String::new());
     }
-    for (name, value) in object {
-        if !(fields.checkboxes.contains_key(name) && value.is_array()) {
-            cells.insert(name.clone(), text(value));
-        }
+    for (name, value) in object.iter().filter(|(name, _)| !is_checkbox(name)) {
+        cells.insert(name.clone(), text(value));
+    }
+    for (name, columns) in &fields.checkboxes {
+        fill_checkbox(&mut cells, name, columns, object);
     }
     let structure = |name: &str| {
         cells
@@ -88,6 +72,53 @@ pub(super) fn record(fields: &Fields, data: &Value) -> Record {
             Columns::new(names),
             values,
         )],
+    }
+}
+
+/// Fills the columns of one checkbox that the object doesn't give itself.
+fn fill_checkbox(
+    cells: &mut BTreeMap<String, String>,
+    name: &str,
+    columns: &[(String, String)],
+    object: &Map<String, Value>,
+) {
+    let listed = listed_codes(object.get(name));
+    let is_choice = |code: &String| columns.iter().any(|(choice, _)| choice == code);
+    let off_list = listed.iter().flatten().find(|code| !is_choice(code));
+    let off_column = object.iter().find_map(|(column, value)| {
+        let code = column.strip_prefix(name)?.strip_prefix("___")?;
+        let checked = text(value).trim() == "1";
+        (checked && columns.iter().all(|(_, known)| known != column)).then_some(code)
+    });
+    if let Some(code) = off_list.map(String::as_str).or(off_column) {
+        for (_, column) in columns {
+            // Neither 0 nor 1, so it is read as invalid.
+            cells.insert(column.clone(), format!("无此选项: {code}"));
+        }
+        return;
+    }
+    let given = columns
+        .iter()
+        .any(|(_, column)| object.contains_key(column));
+    for (code, column) in columns {
+        let cell = match &listed {
+            Some(codes) if codes.contains(code) => "1",
+            Some(_) => "0",
+            None if given => "0",
+            None => "",
+        };
+        cells
+            .entry(column.clone())
+            .or_insert_with(|| cell.to_owned());
+    }
+}
+
+/// The codes given under a checkbox's own name; `None` when nothing is.
+fn listed_codes(value: Option<&Value>) -> Option<Vec<String>> {
+    let code = |value: &Value| Some(text(value).trim().to_owned()).filter(|code| !code.is_empty());
+    match value? {
+        Value::Array(items) => Some(items.iter().filter_map(code).collect()),
+        single => code(single).map(|code| vec![code]),
     }
 }
 

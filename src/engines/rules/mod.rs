@@ -12,7 +12,7 @@
 //!
 //! | ours | |
 //! |---|---|
-//! | `{"is_blank": field}` | nothing in it, or a missing-data code |
+//! | `{"is_blank": field}` | nothing in it, or a missing-data code; unknown of what can't be read |
 //! | `{"between": [x, low, high, "[]"]}` | bounds inclusive unless `"[)"`, `"(]"` or `"()"` says else |
 //! | `{"in_codes": [field, codes]}` | the code, or any checked code, is on the list |
 //! | `{"date_before": [a, b]}`, `date_after` | strictly; a date and a date with time are compared by day |
@@ -31,12 +31,27 @@
 //! `<checkbox>___<code>`, `redcap_event_name`, `redcap_repeat_instance`, `redcap_data_access_group`.
 //! `event.field` reads the base row of another event.
 //!
+//! # Rows
+//!
+//! A rule is asked on every row its form stands on: at each event, on each instance. A field of another form
+//! is read from the same row, from the event's base row, or from the one event of the arm its form stands at.
+//! When a rule reads several forms, it is asked along the one that stands wherever the others do, so that no
+//! value is passed over; where none does, or it is unclear which event's value is meant, it does not compile.
+//! A rule on a repeating form is about its instances. A rule that only names its events is asked once.
+//!
+//! An event the subject has not come to is silent once the rule was asked at another, and else one
+//! `FormNotOpened` in all. It has no row, or a base row at which no form was opened and no instance exists:
+//! exports differ in whether they write such rows, and the standing must not. As soon as anything at the event
+//! is filled in, the event is reached and an unopened form of the rule is told as such; on an opened form a
+//! blank is a blank.
+//!
 //! Pure: no I/O, no clock (`today` is an argument).
 
 pub mod branching;
 mod cell;
 mod eval;
 mod eval_values;
+mod excuse;
 mod expr;
 mod fault;
 mod flat;

@@ -24,6 +24,8 @@ pub(super) struct RecordView<'a> {
     cells: Vec<OnceCell<Cell<'a>>>,
     /// By row and form.
     opened: Vec<OnceCell<bool>>,
+    /// By row: whether the subject has come to its event.
+    reached: Vec<OnceCell<bool>>,
     positions: Vec<Positions<'a>>,
     /// A row without the column of a form's status tells nothing about forms; take it for filled in.
     opened_unless_said: bool,
@@ -61,6 +63,7 @@ impl<'a> RecordView<'a> {
         for (at, row) in rows.iter().enumerate() {
             let event = events.get(at).copied().flatten();
             if row.is_base()
+                && row.instrument.is_none()
                 && let Some(slot @ None) = event.and_then(|event| base_rows.get_mut(event))
             {
                 *slot = Some(at);
@@ -94,6 +97,7 @@ impl<'a> RecordView<'a> {
             opened: (0..rows.len() * fields.forms.len())
                 .map(|_| OnceCell::new())
                 .collect(),
+            reached: rows.iter().map(|_| OnceCell::new()).collect(),
             positions,
             opened_unless_said: false,
         }
@@ -113,8 +117,43 @@ impl<'a> RecordView<'a> {
         self.instruments.get(row).copied().flatten()
     }
 
+    /// The base row of an event the subject has reached.
     pub(super) fn base_row(&self, event: usize) -> Option<usize> {
-        self.base_rows.get(event).copied().flatten()
+        let row = self.base_rows.get(event).copied().flatten()?;
+        self.is_reached(row).then_some(row)
+    }
+
+    /// Whether the event has the row of an instance, be it of the event or of a form.
+    pub(super) fn has_instance(&self, event: usize) -> bool {
+        self.rows.iter().zip(&self.events).any(|(row, at)| {
+            *at == Some(event) && (row.instance.is_some() || row.instrument.is_some())
+        })
+    }
+
+    /// Whether the event has an instance of that form.
+    pub(super) fn has_instance_of(&self, event: usize, form: usize) -> bool {
+        self.events
+            .iter()
+            .zip(&self.instruments)
+            .any(|(at, instrument)| *at == Some(event) && *instrument == Some(form))
+    }
+
+    /// Whether the row says more than none would: of a project with events, the base row of an event at which
+    /// no form was opened and nothing has an instance is an event the subject has not come to.
+    pub(super) fn is_reached(&self, at: usize) -> bool {
+        let layout = &self.fields.layout;
+        let (Some(row), Some(event), Some(reached)) =
+            (self.row(at), self.event(at), self.reached.get(at))
+        else {
+            return true;
+        };
+        if layout.is_classic() || row.instance.is_some() || row.instrument.is_some() {
+            return true;
+        }
+        *reached.get_or_init(|| {
+            (0..self.fields.forms.len()).any(|form| self.is_opened(at, Some(form)))
+                || self.has_instance(event)
+        })
     }
 
     pub(super) fn row(&self, row: usize) -> Option<&'a Row> {

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     eval::{Doubt, Eval},
+    excuse::Excuse,
     expr::Expr,
     frame::Fields,
     key::rule_key,
@@ -140,7 +141,7 @@ impl Rule {
         match eval.truth(&self.expr) {
             Some(true) => self.result(index, Outcome::Pass),
             Some(false) => self.failed(index, eval),
-            None => self.undecided(index, eval),
+            None => self.undecided(index, eval, eval.explain(&self.expr)),
         }
     }
 
@@ -165,11 +166,17 @@ impl Rule {
             .copied()
             .filter(|id| eval.frame.text(*id).is_none() && eval.frame.is_hidden(*id))
             .collect();
-        if !hidden.is_empty() && eval.excuses(&self.expr) {
-            let mut result = self.result(index, Outcome::Hidden);
-            result.message = message::hidden(eval, &hidden);
-            result.values = message::values(eval, &hidden);
-            return result;
+        if !hidden.is_empty() {
+            match eval.excuse(&self.expr) {
+                Excuse::Stands => {}
+                Excuse::Open(doubts) => return self.undecided(index, eval, doubts),
+                Excuse::Excused => {
+                    let mut result = self.result(index, Outcome::Hidden);
+                    result.message = message::hidden(eval, &hidden);
+                    result.values = message::values(eval, &hidden);
+                    return result;
+                }
+            }
         }
         let mut result = self.result(index, Outcome::Fail);
         result.message = message::failed(
@@ -185,14 +192,17 @@ impl Rule {
 
     /// Not evaluable if anything visible is to blame; else nothing is asked of an unopened form or of a
     /// hidden field.
-    fn undecided<'a>(&'a self, index: usize, eval: &Eval<'_, 'a>) -> RuleResult {
+    fn undecided<'a>(
+        &'a self,
+        index: usize,
+        eval: &Eval<'_, 'a>,
+        doubts: Vec<Doubt>,
+    ) -> RuleResult {
         let (mut unopened, mut hidden, mut visible) = (Vec::new(), Vec::new(), Vec::new());
-        for doubt in eval.explain(&self.expr) {
+        for doubt in doubts {
             match (doubt.reason, doubt.field) {
                 (Reason::Missing, Some(id)) if eval.frame.is_unopened(id) => unopened.push(id),
-                (Reason::Missing | Reason::CodedMissing, Some(id)) if eval.frame.is_hidden(id) => {
-                    hidden.push(id);
-                }
+                (_, Some(id)) if eval.is_hidden(&doubt) => hidden.push(id),
                 _ => visible.push(doubt),
             }
         }

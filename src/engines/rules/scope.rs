@@ -96,29 +96,48 @@ impl Scope {
             &Self::Form(form) => match (view.instrument(row), view.event(row)) {
                 (Some(instrument), _) => instrument == form,
                 (None, Some(event)) => {
-                    layout.is_designated(event, form) && !layout.is_repeating(event, form)
+                    layout.is_designated(event, form)
+                        && !layout.is_repeating(event, form)
+                        && view.is_reached(row)
                 }
                 (None, None) => false,
             },
         }
     }
 
-    /// The event to report an unopened form at, when no row of the record has it: `None` when there is
-    /// nothing to report (a repeating form without instances, an arm the record is not in).
-    pub(super) fn awaited(&self, fields: &Fields, view: &RecordView<'_>) -> Option<usize> {
+    /// The events to report an unopened form at for want of a row: those the record has instances at, and
+    /// if the rule was `asked` nowhere, the first it waits for. None when there is nothing to report (a
+    /// repeating form without instances, an arm the record is not in).
+    pub(super) fn awaited(
+        &self,
+        fields: &Fields,
+        view: &RecordView<'_>,
+        asked: bool,
+    ) -> Vec<usize> {
         let layout = &fields.layout;
         let arms = view.arms();
         let in_arm = |event: &usize| arms.is_empty() || arms.contains(&layout.arm(*event));
         match self {
-            Self::EveryRow | Self::Once => None,
-            Self::Events(events) => events.iter().copied().find(in_arm),
+            Self::EveryRow | Self::Once => Vec::new(),
+            Self::Events(_) if asked => Vec::new(),
+            Self::Events(events) => events.iter().copied().find(in_arm).into_iter().collect(),
             &Self::Form(form) => {
-                let mut events = layout.events_of(form, None).filter(in_arm);
-                let first = events.next()?;
-                let repeats = std::iter::once(first)
-                    .chain(events)
-                    .any(|event| layout.is_repeating(event, form) || layout.event_repeats(event));
-                (!repeats).then_some(first)
+                let repeats =
+                    |event: usize| layout.is_repeating(event, form) || layout.event_repeats(event);
+                let events: Vec<usize> = layout.events_of(form, None).filter(in_arm).collect();
+                let reached: Vec<usize> = events
+                    .iter()
+                    .copied()
+                    .filter(|&event| !layout.is_classic() && !repeats(event))
+                    .filter(|&event| view.base_row(event).is_none() && view.has_instance(event))
+                    // Repeats after all, whatever the project says; it was asked there.
+                    .filter(|&event| !view.has_instance_of(event, form))
+                    .collect();
+                let waits = !asked && !events.iter().any(|&event| repeats(event));
+                match (reached.is_empty(), events.first()) {
+                    (true, Some(&first)) if waits => vec![first],
+                    _ => reached,
+                }
             }
         }
     }

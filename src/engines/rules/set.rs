@@ -131,11 +131,13 @@ impl RuleSet {
                 result.instance = record.rows.get(row).and_then(|row| row.instance);
                 results.push(result);
             }
-            if results.len() == before
-                && let Some(event) = rule.scope.awaited(&self.fields, &view)
-            {
-                results.push(rule.awaited(index, &self.fields, event));
-            }
+            let asked = results.len() > before;
+            let awaited = rule.scope.awaited(&self.fields, &view, asked);
+            results.extend(
+                awaited
+                    .into_iter()
+                    .map(|event| rule.awaited(index, &self.fields, event)),
+            );
         }
         results
     }

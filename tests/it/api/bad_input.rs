@@ -213,7 +213,7 @@ async fn things_that_do_not_exist_are_404_and_unusable_values_422() {
         (
             Method::POST,
             "/api/v1/projects/nope/qc".to_owned(),
-            "{}",
+            r#"{"records":null}"#,
             404,
         ),
         (
@@ -263,8 +263,14 @@ async fn things_that_do_not_exist_are_404_and_unusable_values_422() {
         (
             Method::POST,
             "/api/v1/projects/lung/qc".to_owned(),
-            r#"{"skill":"nope"}"#,
+            r#"{"records":null,"skill":"nope"}"#,
             422,
+        ),
+        (
+            Method::POST,
+            "/api/v1/projects/lung/qc".to_owned(),
+            r#"{"skill":"eligibility"}"#,
+            400,
         ),
         (
             Method::POST,
@@ -321,7 +327,7 @@ async fn nul_in_a_path_or_query_is_refused_not_stumbled_over() {
         (
             Method::POST,
             "/api/v1/projects/lung/qc",
-            r#"{"skill":"a\u0000b"}"#,
+            r#"{"records":null,"skill":"a\u0000b"}"#,
         ),
         (Method::GET, "/api/v1/projects/%ff/pending-actions", ""),
     ] {

@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use iit_manager::queue::Outcome;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::Instant,
 };
 
 use super::rig::{
-    Handlers, LONG, PATIENCE, Process, QUEUE, TestDb, eventually, job, put, row, settings,
+    Handlers, LONG, PATIENCE, Process, QUEUE, TestDb, count, eventually, job, put, row, settings,
     until_state, within,
 };
 
@@ -121,5 +122,44 @@ async fn a_job_given_back_is_begun_by_another_process_without_a_poll() {
     let staying = Process::start(&db, settings(LONG), Handlers::default()).await;
     leaving.stop().await;
     until_state(&db, id, "done").await;
+    staying.stop().await;
+}
+
+#[tokio::test]
+async fn what_follows_from_a_drained_job_is_begun_by_another_process_without_a_poll() {
+    let db = TestDb::new().await;
+    let last = put(&db, job("last")).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let passing = Arc::clone(&gate);
+    let handlers = Handlers::default().on("last", move |claimed, desk| {
+        let (gate, begun) = (Arc::clone(&passing), begun.clone());
+        async move {
+            begun.send(()).unwrap();
+            gate.acquire().await.unwrap().forget();
+            let mut settlement = claimed
+                .lease
+                .settle(&desk.pool, &desk.wake, &Outcome::Done)
+                .await?;
+            settlement.enqueue(job("next")).await?;
+            Ok(settlement.commit().await?)
+        }
+    });
+    let leaving = Process::start(&db, settings(LONG), handlers).await;
+    within("it begins", begins.recv()).await.unwrap();
+    let staying = Process::start(&db, settings(LONG), Handlers::default()).await;
+    leaving.ask_to_stop();
+    gate.add_permits(1);
+    leaving.ended().await;
+    assert_eq!(row(&db, last).await.state, "done");
+    eventually("the next job is done", async || {
+        count(
+            &db,
+            "SELECT count(*) FROM iit_jobs WHERE kind = 'next' AND state = 'done'",
+        )
+        .await
+            == 1
+    })
+    .await;
     staying.stop().await;
 }

@@ -4,9 +4,15 @@
 mod claim;
 mod drain;
 mod enqueue;
+mod freeze;
 mod groups;
 mod guard;
+mod kill;
+mod late_delivery;
 mod lease;
+mod model;
+mod ops;
+mod program;
 mod rig;
 mod settle;
 mod wakeup;

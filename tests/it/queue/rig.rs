@@ -148,7 +148,6 @@ pub struct Process {
     pub progress: Progress,
     stop: CancellationToken,
     worker: Option<JoinHandle<()>>,
-    notifier: CancellationToken,
 }
 
 impl Process {
@@ -173,8 +172,7 @@ impl Process {
         let claims = db.another_pool(5).await;
         let worker = Worker::new(db.pool.clone(), claims, wake.clone(), handler, settings);
         let progress = worker.progress();
-        let (stop, notifier) = (CancellationToken::new(), CancellationToken::new());
-        tokio::spawn(wake.clone().run_notifier(db.pool.clone(), notifier.clone()));
+        let stop = CancellationToken::new();
         let running = tokio::spawn({
             let stop = stop.clone();
             async move { worker.run(&[QUEUE], stop).await }
@@ -184,7 +182,6 @@ impl Process {
             progress,
             stop,
             worker: Some(running),
-            notifier,
         };
         eventually("the worker listens", async || process.wake.is_listening()).await;
         process
@@ -211,7 +208,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.stop.cancel();
-        self.notifier.cancel();
         if let Some(worker) = &self.worker {
             worker.abort();
         }

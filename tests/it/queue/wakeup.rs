@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use iit_manager::queue::{Wake, enqueue};
 use sqlx::{Connection, PgConnection};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::rig::{
     Handlers, LONG, Process, QUEUE, TestCluster, TestDb, count, eventually, job, put, put_on, row,
@@ -55,13 +57,13 @@ async fn a_job_of_another_process_is_started_by_its_notify() {
     assert_eq!(row(&db, id).await.state, "available", "nobody was told");
     Wake::notify_once(&other, &[QUEUE.to_owned()]).await;
     until_state(&db, id, "done").await;
-    // And by what a long-lived process sends after its commits.
-    let neighbour = Process::start(&db, settings(LONG), Handlers::default()).await;
-    neighbour.ask_to_stop();
+    // And by what a process without a worker sends after its commits.
+    let (wake, stop) = (Wake::new(Uuid::new_v4()), CancellationToken::new());
+    tokio::spawn(wake.clone().run_notifier(other.clone(), stop.clone()));
     let id = put_on(&other, job("work")).await;
-    neighbour.wake.queues([QUEUE.to_owned()]);
+    wake.queues([QUEUE.to_owned()]);
     until_state(&db, id, "done").await;
-    neighbour.ended().await;
+    stop.cancel();
     process.stop().await;
 }
 

@@ -101,7 +101,7 @@ async fn consent_after_enrollment_is_an_ethics_violation() {
     assert_eq!(rows.len(), 2, "{rows:?}");
     let runs = app.runs_of("P001").await;
     assert_eq!(runs[0]["standing"], "violation");
-    assert_eq!(app.runs_of("P003").await[0]["standing"] == "clean", false);
+    assert_ne!(app.runs_of("P003").await[0]["standing"], "clean");
     for record in ["P001", "P002", "P003"] {
         assert_trace(&app, record).await;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::app::TestApp;
+use crate::support::app::{TestApp, eventually};
 use crate::support::study::{StudyFolder, Subject, eligibility};
 
 #[tokio::test]
@@ -37,6 +37,67 @@ async fn records_that_become_unreadable_take_on_error_with_a_query_and_a_reply()
         app.action("lung", "eligibility/check").await["status"],
         "close_proposed"
     );
+    app.stop_with_dead(&["sop_step"]).await;
+}
+
+/// Leaves the export where the next look at it fails in a way that may pass.
+fn make_unavailable(study: &StudyFolder) {
+    let records = study.export().join("records.csv");
+    std::fs::remove_file(&records).unwrap();
+    // A link to itself: an input/output error, not a missing file.
+    std::os::unix::fs::symlink("records.csv", &records).unwrap();
+}
+
+#[tokio::test]
+async fn a_source_that_does_not_answer_is_asked_again_and_the_check_is_made_once() {
+    let mut study = StudyFolder::with_eligibility("lung", [Subject::fit("P001").with("age", "16")]);
+    let app = TestApp::with(&study).await;
+    app.hold_queue("edc").await;
+    app.says("ZhangSan", "质控 P001").await;
+    app.wait_for_jobs("edc", 1).await;
+    make_unavailable(&study);
+    app.release_queue("edc").await;
+    eventually("a failed attempt", async || {
+        let failed = app.count(
+            "iit_jobs WHERE queue = 'edc' AND state = 'available' AND last_error IS NOT NULL",
+        );
+        (failed.await == 1).then_some(())
+    })
+    .await;
+    assert!(app.wecom.messages().is_empty());
+    study.write_records();
+    app.settled_at_once().await;
+    let messages = app.wecom.messages();
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].content.contains("年龄<18岁"), "{messages:?}");
+    let run = app.runs_of("P001").await.remove(0);
+    assert_eq!(run["steps"].as_array().unwrap().len(), 1);
+    assert_eq!(run["steps"][0]["attempt"], 2);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_source_that_never_answers_takes_on_error_after_the_last_attempt() {
+    let study = StudyFolder::with_eligibility("lung", [Subject::fit("P001")]);
+    let app = TestApp::with(&study).await;
+    app.hold_queue("edc").await;
+    app.says("ZhangSan", "质控 P001").await;
+    app.wait_for_jobs("edc", 1).await;
+    make_unavailable(&study);
+    app.release_queue("edc").await;
+    app.settled_at_once().await;
+    let reply = app.wecom.messages().remove(0).content;
+    assert!(
+        reply.contains("检查未能完成") && !reply.contains("未发现问题"),
+        "{reply}"
+    );
+    let run = app.runs_of("P001").await.remove(0);
+    assert_eq!(
+        [&run["final_state"], &run["standing"]],
+        ["end_review_required", "review"]
+    );
+    assert_eq!(run["steps"][0]["attempt"], 5);
+    assert_eq!(app.ledger("lung", "status=open").await.len(), 1);
     app.stop_with_dead(&["sop_step"]).await;
 }
 

@@ -5,11 +5,14 @@
     reason = "a failed expectation is the test's verdict"
 )]
 
+mod calendar;
 mod checks;
 mod conversation;
 mod delivery;
 mod edc_failures;
 mod membership;
+mod other_messages;
+mod record_ids;
 mod review;
 mod sop_shapes;
 mod whole_project;

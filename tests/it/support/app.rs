@@ -21,6 +21,7 @@ use iit_manager::boot::wiring::{self, Wiring};
 use iit_manager::jobs::QUEUES;
 use iit_manager::ops::health::Readiness;
 use iit_manager::types::clock::Clock;
+use iit_manager::types::project::ProjectFile;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -115,14 +116,20 @@ impl TestApp {
 
     /// Applies the project file and the skills, as the commands do.
     pub async fn apply(&self, study: &StudyFolder) {
-        self.folders.lock().unwrap().push(study.keep());
-        let file = project::read(&study.project_file()).unwrap();
-        project::apply(&self.db.pool, &file).await.unwrap();
+        let file = self.apply_project(study).await;
         if study.skills().read_dir().unwrap().next().is_some() {
             skills::apply_to(&self.db.pool, &file, None, &study.skills())
                 .await
                 .unwrap();
         }
+    }
+
+    /// Applies the project file alone.
+    pub async fn apply_project(&self, study: &StudyFolder) -> ProjectFile {
+        self.folders.lock().unwrap().push(study.keep());
+        let file = project::read(&study.project_file()).unwrap();
+        project::apply(&self.db.pool, &file).await.unwrap();
+        file
     }
 
     // --- WeCom ---
@@ -136,10 +143,18 @@ impl TestApp {
 
     /// The same with a number that may have been used before.
     pub async fn says_as(&self, user: &str, text: &str, msg_id: u64) {
+        self.callback(&format!(
+            "<FromUserName><![CDATA[{user}]]></FromUserName><MsgType><![CDATA[text]]></MsgType><Content><![CDATA[{text}]]></Content><MsgId>{msg_id}</MsgId>"
+        ))
+        .await;
+    }
+
+    /// Sends a callback with these elements, sealed and signed; it must be accepted.
+    pub async fn callback(&self, elements: &str) {
         let config = &self.wecom_config;
         let now = self.clock.now().timestamp();
         let message = format!(
-            "<xml><ToUserName><![CDATA[{}]]></ToUserName><FromUserName><![CDATA[{user}]]></FromUserName><CreateTime>{now}</CreateTime><MsgType><![CDATA[text]]></MsgType><Content><![CDATA[{text}]]></Content><MsgId>{msg_id}</MsgId><AgentID>{}</AgentID></xml>",
+            "<xml><ToUserName><![CDATA[{}]]></ToUserName><CreateTime>{now}</CreateTime>{elements}<AgentID>{}</AgentID></xml>",
             config.corp_id, config.agent_id
         );
         let sealed = crypto::encrypt(
@@ -339,55 +354,6 @@ impl TestApp {
             .await
             .unwrap()
             .flatten()
-    }
-
-    // --- a moment between two jobs ---
-
-    /// From now on jobs of this queue are written but not due.
-    pub async fn hold_queue(&self, queue: &'static str) {
-        let statement = format!(
-            "CREATE FUNCTION hold_{queue}() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN NEW.run_at := now() + interval '1 hour'; RETURN NEW; END $$;
-             CREATE TRIGGER hold_{queue} BEFORE INSERT ON iit_jobs FOR EACH ROW
-             WHEN (NEW.queue = '{queue}') EXECUTE FUNCTION hold_{queue}()"
-        );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&self.db.pool)
-            .await
-            .unwrap();
-    }
-
-    /// Makes the held jobs due; those they lead to are held again.
-    pub async fn release_held(&self, queue: &'static str) {
-        sqlx::query("UPDATE iit_jobs SET run_at = now() WHERE queue = $1 AND state = 'available'")
-            .bind(queue)
-            .execute(&self.db.pool)
-            .await
-            .unwrap();
-        self.wiring.wake().queues([queue.to_owned()]);
-    }
-
-    /// Ends [`TestApp::hold_queue`].
-    pub async fn release_queue(&self, queue: &'static str) {
-        let statement = format!("DROP TRIGGER hold_{queue} ON iit_jobs");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&self.db.pool)
-            .await
-            .unwrap();
-        self.release_held(queue).await;
-    }
-
-    /// Waits until `count` jobs were written to a queue, whatever became of them.
-    pub async fn wait_for_jobs(&self, queue: &str, count: i64) {
-        eventually(&format!("job {count} on {queue}"), async || {
-            let found: i64 = sqlx::query_scalar("SELECT count(*) FROM iit_jobs WHERE queue = $1")
-                .bind(queue)
-                .fetch_one(&self.db.pool)
-                .await
-                .unwrap();
-            (found >= count).then_some(())
-        })
-        .await;
     }
 
     // --- the end ---

@@ -1,6 +1,8 @@
 //! Servers, databases and helpers that several test modules share.
 
 pub mod app;
+pub mod binary;
 pub mod fake_wecom;
+pub mod hold;
 pub mod postgres;
 pub mod study;

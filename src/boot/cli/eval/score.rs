@@ -20,7 +20,7 @@ pub(super) struct Answer {
     pub needs_clarification: bool,
     pub write: bool,
     /// Of the least certain intent.
-    pub confidence: f32,
+    pub confidence: f64,
 }
 
 /// Routes one line by keyword.
@@ -56,7 +56,7 @@ pub(super) fn answer(line: &Line) -> Answer {
     let first = |get: fn(&router::Entities) -> Option<&String>| {
         intents.iter().find_map(|i| get(&i.entities)).cloned()
     };
-    let confidence = intents.iter().map(|i| i.confidence).fold(1.0, f32::min);
+    let confidence = intents.iter().map(|i| i.confidence).fold(1.0, f64::min);
     Answer {
         id: line.id.clone(),
         types,

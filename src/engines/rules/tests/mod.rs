@@ -7,13 +7,16 @@
 )]
 
 mod blanking;
+mod blanks;
 mod designation;
 mod differential;
 mod faults;
 mod functions;
 mod kleene;
 mod messages;
+mod no_pass;
 mod official;
+mod reached;
 mod rows;
 mod support;
 mod typed;

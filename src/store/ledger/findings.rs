@@ -1,21 +1,15 @@
-//! The ledger of findings. A finding has a fingerprint without a value in it, so a re-run meets its own
-//! earlier finding: it is updated or reopened, never duplicated. Fixed data only *proposes* to close;
-//! a person closes.
+//! What checks write: findings, and the proposal to close what they no longer find.
 
-use chrono::{DateTime, Utc};
-use serde::Serialize;
-use serde_json::{Value, json};
-use sqlx::{PgConnection, types::Json};
+use std::collections::HashSet;
+
+use serde_json::Value;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::audit;
 use crate::types::{
-    finding::{FieldValue, Finding, FindingOutcome},
+    finding::{Finding, FindingOutcome},
     ids::{PendingActionId, RunId},
 };
-
-/// What a ledger row may be.
-pub const STATUSES: [&str; 5] = ["open", "answered", "close_proposed", "closed", "dismissed"];
 
 /// A finding and the run it came from.
 #[derive(Debug, Clone)]
@@ -53,43 +47,6 @@ pub enum Scope {
     },
     /// The whole skill ended clean.
     Skill(String),
-}
-
-/// A ledger row.
-#[derive(Debug, Clone, Serialize)]
-pub struct PendingAction {
-    /// Its id.
-    pub id: PendingActionId,
-    /// Record id.
-    pub record: String,
-    /// Event, where the project has events.
-    pub event: Option<String>,
-    /// Instance, where the place repeats.
-    pub instance: Option<i32>,
-    /// Rule key.
-    pub rule: String,
-    /// Field name.
-    pub field: String,
-    /// `fail` or `not_evaluable`.
-    pub outcome: String,
-    /// `info`, `query`, `warning`, `error`.
-    pub severity: String,
-    /// One sentence with both values.
-    pub message: String,
-    /// The values it rests on.
-    pub values: Vec<FieldValue>,
-    /// `open`, `answered`, `close_proposed`, `closed`, `dismissed`.
-    pub status: String,
-    /// Identity over re-runs.
-    pub fingerprint: String,
-    /// Whose it is.
-    pub assignee: Option<String>,
-    /// Until when.
-    pub due: Option<DateTime<Utc>>,
-    /// First found.
-    pub created_at: DateTime<Utc>,
-    /// Last changed.
-    pub updated_at: DateTime<Utc>,
 }
 
 /// Lets no other transaction write findings of these records until this one ends, so that each sees what
@@ -137,9 +94,10 @@ pub async fn record(
         .iter()
         .map(|f| (f.finding.fingerprint(project), f))
         .collect();
-    rows.sort_by(|a, b| a.0.cmp(&b.0));
-    rows.dedup_by(|a, b| a.0 == b.0);
+    let mut seen = HashSet::new();
+    rows.retain(|(fingerprint, _)| seen.insert(fingerprint.clone()));
 
+    // Ids rise, so people read new rows in the order in which they were found.
     let ids: Vec<Uuid> = rows.iter().map(|_| PendingActionId::generate().0).collect();
     let fingerprints: Vec<String> = rows.iter().map(|(f, _)| f.clone()).collect();
     let skills: Vec<String> = rows.iter().map(|(_, f)| f.skill_type.to_owned()).collect();
@@ -192,7 +150,8 @@ pub async fn record(
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
                FROM iit_pending_actions a JOIN input i ON i.fingerprint = a.fingerprint
-               WHERE r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
+               WHERE a.fingerprint = ANY($2) AND a.waits_for IS NOT NULL
+                 AND r.id = a.waits_for AND r.id <> i.run_id AND r.status = 'waiting'),
            written AS (
                INSERT INTO iit_pending_actions AS a
                       (id, project_id, fingerprint, skill_type, rule, record, event, instance, field, outcome, severity,
@@ -255,6 +214,8 @@ pub async fn record(
         &waits,
         project,
     )
+    // Planned anew each time: the ledger grows a hundredfold during its first batch.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(())
@@ -286,11 +247,17 @@ pub async fn propose_close(
     let done = sqlx::query!(
         r#"WITH decided AS (
                SELECT * FROM UNNEST($2::text[], $3::text[], $4::text[], $5::uuid[]) AS t(record, rule, skill_type, run_id)),
+           -- One look-up a record. Left to the planner, which knows nothing yet of a table that a batch is
+           -- just filling, every page would go through all open rows of the study.
            open AS (
                SELECT a.id, a.status, a.skill_type, a.record, a.rule, a.run_id, a.waits_for
-               FROM iit_pending_actions a
-               WHERE a.project_id = $1 AND a.status IN ('open', 'answered') AND a.record = ANY($2)
-                 AND a.fingerprint <> ALL($6)),
+               FROM (SELECT DISTINCT record FROM decided) r
+               CROSS JOIN LATERAL (
+                   SELECT p.id, p.status, p.skill_type, p.record, p.rule, p.run_id, p.waits_for, p.fingerprint
+                   FROM iit_pending_actions p
+                   WHERE p.project_id = $1 AND p.record = r.record AND p.status IN ('open', 'answered')
+                   OFFSET 0) a
+               WHERE a.fingerprint <> ALL($6)),
            fixed AS (
                SELECT o.id, o.status, o.waits_for, d.run_id FROM open o
                JOIN decided d ON d.record = o.record AND d.skill_type = o.skill_type AND d.rule = o.rule
@@ -303,11 +270,13 @@ pub async fn propose_close(
            overtaken AS (
                UPDATE iit_task_run r
                SET status = 'cancelled', final_state = 'superseded', finished_at = now(), updated_at = now()
-               FROM fixed WHERE r.id = fixed.waits_for AND r.status = 'waiting'),
+               WHERE r.id = ANY(ARRAY(SELECT waits_for FROM fixed WHERE waits_for IS NOT NULL))
+                 AND r.status = 'waiting'),
            moved AS (
                UPDATE iit_pending_actions a SET status = 'close_proposed', waits_for = NULL, updated_at = now()
                FROM (SELECT DISTINCT ON (id) id, status, run_id FROM fixed ORDER BY id, run_id) AS fixed
-               WHERE a.id = fixed.id AND a.status IN ('open', 'answered')
+               WHERE a.id = fixed.id AND a.id = ANY(ARRAY(SELECT id FROM fixed))
+                 AND a.status IN ('open', 'answered')
                RETURNING a.id, fixed.status AS old_status, fixed.run_id, a.message, a.values),
            told AS (
                INSERT INTO iit_audit_log (project_id, actor, action, entity, entity_id, old, new, reason)
@@ -323,218 +292,11 @@ pub async fn propose_close(
         &runs,
         current,
     )
+    // Planned anew each time, as above.
+    .persistent(false)
     .execute(conn)
     .await?;
     Ok(done.rows_affected())
-}
-
-/// Ledger rows of a study, oldest first.
-#[derive(Debug, Clone, Default)]
-pub struct Filter<'a> {
-    /// Only this status.
-    pub status: Option<&'a str>,
-    /// Only this record.
-    pub record: Option<&'a str>,
-    /// Only this rule.
-    pub rule: Option<&'a str>,
-    /// After this row (its id), for paging.
-    pub after: Option<PendingActionId>,
-    /// At most so many.
-    pub limit: i64,
-}
-
-/// Lists ledger rows by id (which is by time of first finding).
-///
-/// # Errors
-/// The database failed.
-pub async fn list(
-    conn: &mut PgConnection,
-    project: &str,
-    filter: &Filter<'_>,
-) -> Result<Vec<PendingAction>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT id AS "id: PendingActionId", record, event, instance, rule, field, outcome, severity, message,
-                  values AS "values: Json<Vec<FieldValue>>", status, fingerprint, assignee, due, created_at, updated_at
-           FROM iit_pending_actions
-           WHERE project_id = $1 AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR record = $3)
-             AND ($4::text IS NULL OR rule = $4) AND ($5::uuid IS NULL OR id > $5)
-           ORDER BY id LIMIT $6"#,
-        project,
-        filter.status,
-        filter.record,
-        filter.rule,
-        filter.after as Option<PendingActionId>,
-        filter.limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| PendingAction {
-            id: row.id,
-            record: row.record,
-            event: row.event,
-            instance: row.instance,
-            rule: row.rule,
-            field: row.field,
-            outcome: row.outcome,
-            severity: row.severity,
-            message: row.message,
-            values: row.values.0,
-            status: row.status,
-            fingerprint: row.fingerprint,
-            assignee: row.assignee,
-            due: row.due,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        })
-        .collect())
-}
-
-/// What a person decides on a ledger row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// It is a violation; a waiting run takes `on_fail`. The row stays open until it is closed.
-    Confirm,
-    /// It is none; a waiting run takes `on_pass`.
-    Dismiss,
-    /// The site explained it.
-    Answer,
-    /// It is settled.
-    Close,
-}
-
-/// A decided row: what was, and the run that now goes on.
-#[derive(Debug, Clone)]
-pub struct Decisive {
-    /// The study.
-    pub project: String,
-    /// The run that waited for this decision.
-    pub waits_for: Option<RunId>,
-    /// New status.
-    pub status: String,
-}
-
-/// Why a decision was not taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecideError {
-    /// No such row.
-    #[error("there is no pending action {0}")]
-    NotFound(PendingActionId),
-    /// The row is already past that.
-    #[error("pending action {id} is {status}; it can't be decided that way any more")]
-    Stale {
-        /// Row.
-        id: PendingActionId,
-        /// Where it stands.
-        status: String,
-    },
-    /// A run waits for a yes or no; closing the row would leave it waiting for ever.
-    #[error("a run waits for a verdict on pending action {0}; confirm or dismiss it")]
-    NeedsVerdict(PendingActionId),
-    /// The database failed.
-    #[error("the decision could not be written: {0}")]
-    Database(#[from] sqlx::Error),
-}
-
-/// Writes a person's decision with its reason, history and audit row.
-///
-/// # Errors
-/// See [`DecideError`].
-pub async fn decide(
-    conn: &mut PgConnection,
-    id: PendingActionId,
-    decision: Decision,
-    actor: &str,
-    reason: &str,
-) -> Result<Decisive, DecideError> {
-    let Some(row) = sqlx::query!(
-        r#"SELECT project_id, status, message, values, waits_for AS "waits_for: RunId", verdict
-           FROM iit_pending_actions WHERE id = $1 FOR UPDATE"#,
-        id as PendingActionId
-    )
-    .fetch_optional(&mut *conn)
-    .await?
-    else {
-        return Err(DecideError::NotFound(id));
-    };
-    let status = match decision {
-        Decision::Confirm => "open",
-        Decision::Dismiss => "dismissed",
-        Decision::Answer => "answered",
-        Decision::Close => "closed",
-    };
-    let stale = |status: String| Err(DecideError::Stale { id, status });
-    let settled = matches!(row.status.as_str(), "closed" | "dismissed");
-    if settled || (row.status == status && decision != Decision::Confirm) {
-        return stale(row.status);
-    }
-    let verdict = match decision {
-        Decision::Confirm => Some("confirmed"),
-        Decision::Dismiss => Some("dismissed"),
-        Decision::Answer | Decision::Close => None,
-    };
-    let waits_for = match row.verdict {
-        None => row.waits_for,
-        // The run took the branch of the first verdict; another one can't call it back.
-        Some(given)
-            if verdict == Some(&given) || (verdict.is_some() && row.waits_for.is_some()) =>
-        {
-            return stale(given);
-        }
-        Some(_) => None,
-    };
-    if decision == Decision::Close && waits_for.is_some() {
-        return Err(DecideError::NeedsVerdict(id));
-    }
-    sqlx::query!(
-        r#"UPDATE iit_pending_actions SET status = $2, updated_at = now(), verdict = COALESCE($3, verdict)
-           WHERE id = $1"#,
-        id as PendingActionId,
-        status,
-        verdict,
-    )
-    .execute(&mut *conn)
-    .await?;
-    sqlx::query!(
-        r#"INSERT INTO iit_pending_action_history (action_id, from_status, to_status, message, values, actor, reason)
-           VALUES ($1, $2, $3, $4, $5, $6, $7)"#,
-        id as PendingActionId,
-        row.status,
-        status,
-        row.message,
-        row.values,
-        actor,
-        reason,
-    )
-    .execute(&mut *conn)
-    .await?;
-    audit::record(
-        conn,
-        audit::Entry {
-            project: Some(&row.project_id),
-            actor,
-            action: match decision {
-                Decision::Confirm => "pending_action.confirmed",
-                Decision::Dismiss => "pending_action.dismissed",
-                Decision::Answer => "pending_action.answered",
-                Decision::Close => "pending_action.closed",
-            },
-            entity: "pending_action",
-            entity_id: &id.to_string(),
-            old: Some(json!({"status": row.status})),
-            new: Some(json!({"status": status})),
-            reason: Some(reason),
-        },
-    )
-    .await?;
-    Ok(Decisive {
-        project: row.project_id,
-        // A verdict lets the waiting run go on, once; an answer lets it wait.
-        waits_for: waits_for.filter(|_| verdict.is_some()),
-        status: status.to_owned(),
-    })
 }
 
 fn outcome_str(outcome: FindingOutcome) -> &'static str {

@@ -1,0 +1,227 @@
+//! From what a message wants to the parts of its reply: said at once, or worked for.
+
+use super::{
+    records::{self, Named},
+    starts,
+    study::{Study, edc_error},
+    which_skills::asked_for,
+};
+use crate::{
+    engines::router::{self, Clarification, IntentKind, texts},
+    jobs::batch_qc::BatchQc,
+    queue::{JobError, NewJob, Settlement},
+    store::{
+        batches::{self, NewBatch},
+        inbox::Message,
+        replies::{self, Chip},
+        skills::StoredSkill,
+    },
+};
+
+/// One part of the reply.
+pub enum Part {
+    /// Said at once.
+    Say {
+        /// What.
+        text: String,
+        /// Suggestions.
+        chips: Vec<Chip>,
+    },
+    /// A QC of these records with these skills; the reply waits for it.
+    Records(Vec<String>, Vec<StoredSkill>),
+    /// A QC of the whole project, with one skill or all; the reply waits for it.
+    WholeProject(Option<String>),
+}
+
+impl Part {
+    /// A part that is said at once.
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::Say {
+            text: text.into(),
+            chips: Vec::new(),
+        }
+    }
+}
+
+/// What each intent is answered with; the patient now spoken of; the question now pending.
+///
+/// # Errors
+/// The data source failed.
+pub async fn answers(
+    study: &Study,
+    skills: &[StoredSkill],
+    routing: &router::Routing,
+) -> Result<(Vec<Part>, Option<String>, Option<Clarification>), JobError> {
+    let mut parts = Vec::new();
+    let mut patient = None;
+    let mut questions = Vec::new();
+    let asks_for_records = routing
+        .intents
+        .iter()
+        .any(|intent| !intent.entities.record_ids.is_empty());
+    let known = if asks_for_records {
+        study.edc.record_ids().await.map_err(edc_error)?
+    } else {
+        Vec::new()
+    };
+    for intent in &routing.intents {
+        let named = records::resolve(&intent.text, &intent.entities.record_ids, &known);
+        if let Some(one) = named.found.last() {
+            patient = Some(one.clone());
+        }
+        if let Some(clarification) = &intent.clarification {
+            parts.push(ask(clarification));
+            questions.push(clarification.clone());
+            continue;
+        }
+        let part = match intent.kind {
+            IntentKind::QcTask if intent.wishes_write => Part::say(
+                "修改数据须先生成修改建议、经有权限的人批准后才能写入；当前版本尚不能生成修改建议，未做任何改动。",
+            ),
+            IntentKind::QcTask if skills.is_empty() => Part::say(
+                "本项目还没有启用任何质控技能。请数据管理员用 `iit skills apply` 启用后再试。",
+            ),
+            IntentKind::QcTask if intent.entities.whole_project => {
+                match asked_for(&intent.text, skills).as_slice() {
+                    [only] => Part::WholeProject(Some(only.skill_type.clone())),
+                    _ => Part::WholeProject(None),
+                }
+            }
+            IntentKind::QcTask => match not_found(&named) {
+                None if named.found.is_empty() => Part::say(texts::which_patient(None)),
+                None => Part::Records(named.found, chosen(&intent.text, skills)),
+                Some((text, question)) => {
+                    if !named.found.is_empty() {
+                        parts.push(Part::Records(
+                            named.found.clone(),
+                            chosen(&intent.text, skills),
+                        ));
+                    }
+                    let chips = question.as_ref().map(chips_of).unwrap_or_default();
+                    questions.extend(question);
+                    Part::Say { text, chips }
+                }
+            },
+            IntentKind::Help => Part::say(texts::help()),
+            IntentKind::OutOfScope => Part::say(texts::out_of_scope()),
+            IntentKind::Feedback => Part::say(texts::feedback_noted()),
+            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => {
+                Part::say(texts::needs_language_model())
+            }
+            IntentKind::Unclear => Part::say(texts::what_do_you_need()),
+        };
+        parts.push(part);
+    }
+    Ok((parts, patient, one_question(questions)))
+}
+
+/// The question that now waits. Several in one reply are numbered through, so they wait as one: a typed
+/// number must mean the choice it stands before. An id alone then answers none of them.
+fn one_question(mut questions: Vec<Clarification>) -> Option<Clarification> {
+    if questions.len() <= 1 {
+        return questions.pop();
+    }
+    let texts: Vec<&str> = questions.iter().map(|q| q.question.as_str()).collect();
+    Some(Clarification {
+        question: texts.join("\n"),
+        choices: questions.iter().flat_map(|q| q.choices.clone()).collect(),
+        resume: None,
+    })
+}
+
+fn chosen(text: &str, skills: &[StoredSkill]) -> Vec<StoredSkill> {
+    asked_for(text, skills).into_iter().cloned().collect()
+}
+
+fn ask(clarification: &Clarification) -> Part {
+    Part::Say {
+        text: clarification.question.clone(),
+        chips: chips_of(clarification),
+    }
+}
+
+fn chips_of(clarification: &Clarification) -> Vec<Chip> {
+    clarification
+        .choices
+        .iter()
+        .map(|choice| Chip {
+            label: choice.label.clone(),
+            text: choice.text.clone(),
+        })
+        .collect()
+}
+
+/// What to say of ids the study does not have, and the question when there are near ones.
+fn not_found(named: &Named) -> Option<(String, Option<Clarification>)> {
+    if named.unknown.is_empty() {
+        return None;
+    }
+    let ids = named.unknown.join("、");
+    if named.near.is_empty() {
+        return Some((
+            format!("研究中没有受试者 {ids}。请核对编号（编号须与 EDC 中一致）。"),
+            None,
+        ));
+    }
+    let question = Clarification {
+        question: format!("研究中没有受试者 {ids}。请问您指的是下面哪一位？"),
+        choices: named
+            .near
+            .iter()
+            .map(|id| router::Choice {
+                label: id.clone(),
+                text: format!("质控 {}", router::named(id)),
+            })
+            .collect(),
+        resume: Some(format!("质控 {}", router::PATIENT_SLOT)),
+    };
+    Some((question.question.clone(), Some(question)))
+}
+
+/// Writes one part: its text, or the batch that will answer it and the jobs that do it.
+///
+/// # Errors
+/// The database failed.
+pub async fn write(
+    settlement: &mut Settlement,
+    project: &str,
+    message: &Message,
+    no: i32,
+    part: Part,
+) -> Result<(), JobError> {
+    let new_batch = NewBatch {
+        project,
+        skill: None,
+        records: None,
+        reply_to: Some((message.id, no)),
+        requested_by: &message.sender,
+    };
+    match part {
+        Part::Say { text, chips } => {
+            replies::add(settlement.conn(), message.id, no, Some(&text), &chips, None).await?;
+        }
+        Part::Records(records, skills) => {
+            let batch = NewBatch {
+                records: Some(&records),
+                ..new_batch
+            };
+            let id = batches::create(settlement.conn(), &batch).await?;
+            replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
+            starts::start_runs(settlement, project, id, &records, &skills).await?;
+        }
+        Part::WholeProject(skill) => {
+            let batch = NewBatch {
+                skill: skill.as_deref(),
+                ..new_batch
+            };
+            let id = batches::create(settlement.conn(), &batch).await?;
+            replies::add(settlement.conn(), message.id, no, None, &[], Some(id)).await?;
+            let plan = BatchQc {
+                batch: id,
+                page: None,
+            };
+            settlement.enqueue(NewJob::of(&plan)?).await?;
+        }
+    }
+    Ok(())
+}
