@@ -1,6 +1,6 @@
 //! A QC request from the command line, and the wait for it.
 
-use std::{io::IsTerminal, time::Duration};
+use std::{collections::HashSet, io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sqlx::PgPool;
@@ -12,9 +12,13 @@ use crate::{
     queue::Wake,
     store::{
         batches::{self, Batch, NewBatch},
+        ledger,
         results::{self, RunResult},
     },
-    types::{finding::Finding, ids::BatchId},
+    types::{
+        finding::{Finding, Severity},
+        ids::BatchId,
+    },
 };
 
 /// How often a waiting command looks at the counts.
@@ -79,6 +83,8 @@ pub struct Finished {
     pub batch: Batch,
     /// What its runs came to.
     pub results: Vec<RunResult>,
+    /// Fingerprints of the findings that a person dismissed.
+    dismissed: HashSet<String>,
 }
 
 impl Finished {
@@ -92,6 +98,17 @@ impl Finished {
                 .cmp(&(&b.record, &b.rule, &b.event, b.instance, &b.field))
         });
         findings
+    }
+
+    /// Whether there is a finding of at least that severity which nobody dismissed.
+    #[must_use]
+    pub fn has_undismissed(&self, least: Severity) -> bool {
+        self.findings().iter().any(|finding| {
+            finding.severity >= least
+                && !self
+                    .dismissed
+                    .contains(&finding.fingerprint(&self.batch.project))
+        })
     }
 }
 
@@ -136,7 +153,17 @@ pub async fn wait(pool: &PgPool, id: BatchId) -> Result<Finished, Failure> {
     }
     let mut conn = pool.acquire().await.map_err(query_failed)?;
     let results = results::runs(&mut conn, id).await.map_err(query_failed)?;
-    Ok(Finished { batch, results })
+    let records: Vec<String> = results.iter().map(|run| run.record.clone()).collect();
+    let dismissed = ledger::dismissed(&mut conn, &batch.project, &records)
+        .await
+        .map_err(query_failed)?
+        .into_iter()
+        .collect();
+    Ok(Finished {
+        batch,
+        results,
+        dismissed,
+    })
 }
 
 #[cfg(test)]

@@ -264,7 +264,7 @@ fn verdict(args: &Args, done: &Finished) -> CommandResult {
         )));
     }
     let least = args.fail_on.map(FailOn::least);
-    let failing = least.is_some_and(|least| done.findings().iter().any(|f| f.severity >= least));
+    let failing = least.is_some_and(|least| done.has_undismissed(least));
     if failing {
         Ok(found_something())
     } else {
