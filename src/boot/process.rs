@@ -1,11 +1,17 @@
 //! The life of the process: its runtime, and the signals that end it.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::cli::exit::Failure;
+
+/// Signals closer together than this are one.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
 /// Runs `work` on a runtime of its own.
 ///
@@ -30,16 +36,22 @@ pub fn stop_on_signals() -> Result<CancellationToken, Failure> {
     let stop = CancellationToken::new();
     let asked = stop.clone();
     tokio::spawn(async move {
-        for round in 0..2 {
+        let mut first: Option<Instant> = None;
+        loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            if round > 0 {
-                std::process::exit(130);
+            match first {
+                None => {
+                    tracing::info!("process.stopping");
+                    asked.cancel();
+                    first = Some(Instant::now());
+                }
+                // One Ctrl-C can arrive twice, by the terminal and by a supervisor.
+                Some(at) if at.elapsed() < SAME_SIGNAL => {}
+                Some(_) => std::process::exit(130),
             }
-            tracing::info!("process.stopping");
-            asked.cancel();
         }
     });
     Ok(stop)
