@@ -205,8 +205,9 @@ impl Comparison<'_, '_> {
         let codes = codes_of(self.names, field);
         let matches = |code: &&str| match literal {
             Expr::Str(text) => **code == **text,
-            Expr::Num(x) => number::parse(code) == Some(*x),
-            Expr::Bool(b) => number::parse(code) == Some(f64::from(u8::from(*b))),
+            // A code is text: 1 is the choice `1` and no other, such as `01`.
+            Expr::Num(x) => **code == *number::show(*x),
+            Expr::Bool(b) => **code == *number::show(f64::from(u8::from(*b))),
             _ => false,
         };
         if codes.is_empty() || codes.iter().any(matches) {

@@ -194,10 +194,9 @@ pub(super) fn equal(strict: bool, a: &V<'_>, b: &V<'_>) -> Result<bool, NoAnswer
         (List(_) | Codes(_), _) | (_, List(_) | Codes(_)) => return Err(NoAnswer::Undefined),
         (Code(x), Code(y)) => x == y,
         (Code(x), Str(y)) | (Str(y), Code(x)) => *x == y.as_ref(),
-        (Code(x), Num(y)) | (Num(y), Code(x)) => number::parse(x) == Some(*y),
-        (Code(x), Bool(y)) | (Bool(y), Code(x)) => {
-            number::parse(x) == Some(f64::from(u8::from(*y)))
-        }
+        // A code is text: 1 is the choice `1` and no other, such as `01`.
+        (Code(x), Num(y)) | (Num(y), Code(x)) => **x == *number::show(*y),
+        (Code(x), Bool(y)) | (Bool(y), Code(x)) => *x == if *y { "1" } else { "0" },
         // Text of the data against a number: a text that is none (`<5`) has no answer, for `!=` would pass.
         (Loose(x), Num(y)) | (Num(y), Loose(x)) => match number::parse(x) {
             Some(x) => x == *y,

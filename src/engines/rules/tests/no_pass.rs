@@ -179,3 +179,40 @@ fn functions_pass_on_known_values_only() {
     assert_eq!(age("16", "NI"), Outcome::Fail);
     assert_eq!(age("16", "yes"), unknown(Reason::Invalid, &["seen_at"]));
 }
+
+#[test]
+fn a_number_means_the_choice_written_like_it_and_no_other() {
+    let dictionary = crate::types::dictionary::Dictionary::new(
+        [
+            "record_id:base:text",
+            "grade:base:radio:01,1,2",
+            "site:base:radio:01,02",
+        ]
+        .map(super::support::field)
+        .to_vec(),
+    );
+    let study = Study::typed_by(&dictionary);
+    let outcome = |logic: Value, code: &str| {
+        let set = RuleSet::compile(&[rule(logic)], &study).unwrap();
+        let row = json!({"record_id": "P001", "grade": code, "base_complete": "2"});
+        only(set.evaluate(&record(&dictionary, &[row]), today())).outcome
+    };
+    for logic in [
+        json!({"==": [{"var": "grade"}, 1]}),
+        json!({"in": [{"var": "grade"}, [1]]}),
+        json!({"in_codes": [{"var": "grade"}, [1]]}),
+    ] {
+        assert_eq!(outcome(logic.clone(), "1"), Outcome::Pass, "{logic}");
+        assert_eq!(outcome(logic.clone(), "01"), Outcome::Fail, "{logic}");
+    }
+    assert_eq!(
+        outcome(json!({"!=": [{"var": "grade"}, 1]}), "01"),
+        Outcome::Pass
+    );
+    for logic in [
+        json!({"==": [{"var": "site"}, 1]}),
+        json!({"in": [{"var": "site"}, [1]]}),
+    ] {
+        assert!(RuleSet::compile(&[rule(logic)], &study).is_err());
+    }
+}
