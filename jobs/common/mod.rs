@@ -5,6 +5,7 @@
 //! | [`services`] | what a job works with |
 //! | [`study`] | a study at hand: settings, data source, compiled skills |
 //! | [`records`] | from the ids people write to the ids the EDC has |
+//! | [`mixed_ids`] | ids the keyword router can't read, asked about |
 //! | [`parts`] | from what a message wants to the parts of its reply |
 //! | [`page`] | one page of a batch |
 //! | [`review`] | a person's decision, and the run that goes on by it |
@@ -17,6 +18,7 @@
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod mixed_ids;
 pub mod page;
 pub mod parts;
 pub mod records;

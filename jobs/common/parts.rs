@@ -1,10 +1,11 @@
 //! From what a message wants to the parts of its reply: said at once, or worked for.
 
 use super::{
+    mixed_ids::doubt,
     records::{self, Named},
     starts,
     study::{Study, edc_error},
-    which_skills::asked_for,
+    which_skills::{asked_for, kind_asked_for},
 };
 use crate::{
     engines::router::{self, Clarification, IntentKind, texts},
@@ -51,27 +52,48 @@ pub async fn answers(
     study: &Study,
     skills: &[StoredSkill],
     routing: &router::Routing,
+    message: &str,
 ) -> Result<(Vec<Part>, Option<String>, Option<Clarification>), JobError> {
     let mut parts = Vec::new();
     let mut patient = None;
     let mut questions = Vec::new();
-    let asks_for_records = routing
-        .intents
-        .iter()
-        .any(|intent| !intent.entities.record_ids.is_empty());
-    let known = if asks_for_records {
-        study.edc.record_ids().await.map_err(edc_error)?
+    let any = |wanted: fn(&router::Intent) -> bool| routing.intents.iter().any(wanted);
+    let names_records = any(|intent| !intent.entities.record_ids.is_empty());
+    let known = if names_records || any(|intent| intent.kind == IntentKind::QcTask) {
+        match study.edc.record_ids().await {
+            Ok(known) => known,
+            Err(error) if names_records => return Err(edc_error(error)),
+            // A whole-project QC says itself that the data can't be read.
+            Err(_) => Vec::new(),
+        }
     } else {
         Vec::new()
     };
+    // With one QC in a message, what the rest of it says is about that QC.
+    let checks = |intent: &&router::Intent| intent.kind == IntentKind::QcTask;
+    let only_one = routing.intents.iter().filter(checks).count() == 1;
     for intent in &routing.intents {
         let named = records::resolve(&intent.text, &intent.entities.record_ids, &known);
+        if intent.kind == IntentKind::QcTask && !intent.wishes_write {
+            let doubt =
+                doubt(&intent.text, &named, &known).or_else(|| doubt(message, &named, &known));
+            if let Some(question) = doubt {
+                parts.push(Part::say(question));
+                continue;
+            }
+        }
+        let about = if only_one {
+            format!("{} {message}", intent.text)
+        } else {
+            intent.text.clone()
+        };
         if let Some(one) = named.found.last() {
             patient = Some(one.clone());
         }
         if let Some(clarification) = &intent.clarification {
-            parts.push(ask(clarification));
-            questions.push(clarification.clone());
+            let clarification = keep_kind(clarification, message);
+            parts.push(ask(&clarification));
+            questions.push(clarification);
             continue;
         }
         let part = match intent.kind {
@@ -82,21 +104,19 @@ pub async fn answers(
                 "本项目还没有启用任何质控技能。请数据管理员用 `iit skills apply` 启用后再试。",
             ),
             IntentKind::QcTask if intent.entities.whole_project => {
-                match asked_for(&intent.text, skills).as_slice() {
+                match asked_for(&about, skills).as_slice() {
                     [only] => Part::WholeProject(Some(only.skill_type.clone())),
                     _ => Part::WholeProject(None),
                 }
             }
             IntentKind::QcTask => match not_found(&named) {
                 None if named.found.is_empty() => Part::say(texts::which_patient(None)),
-                None => Part::Records(named.found, chosen(&intent.text, skills)),
+                None => Part::Records(named.found, chosen(&about, skills)),
                 Some((text, question)) => {
                     if !named.found.is_empty() {
-                        parts.push(Part::Records(
-                            named.found.clone(),
-                            chosen(&intent.text, skills),
-                        ));
+                        parts.push(Part::Records(named.found.clone(), chosen(&about, skills)));
                     }
+                    let question = question.map(|question| keep_kind(&question, message));
                     let chips = question.as_ref().map(chips_of).unwrap_or_default();
                     questions.extend(question);
                     Part::Say { text, chips }
@@ -127,6 +147,25 @@ fn one_question(mut questions: Vec<Clarification>) -> Option<Clarification> {
         choices: questions.iter().flat_map(|q| q.choices.clone()).collect(),
         resume: None,
     })
+}
+
+/// The same question, whose answers keep the kind of check that was asked for.
+fn keep_kind(question: &Clarification, message: &str) -> Clarification {
+    let mut question = question.clone();
+    if let Some(kind) = kind_asked_for(message) {
+        let keep = |text: &str| {
+            if text.contains("质控") && !text.contains(kind) {
+                text.replacen("质控", &format!("{kind}质控"), 1)
+            } else {
+                text.to_owned()
+            }
+        };
+        for choice in &mut question.choices {
+            choice.text = keep(&choice.text);
+        }
+        question.resume = question.resume.as_deref().map(keep);
+    }
+    question
 }
 
 fn chosen(text: &str, skills: &[StoredSkill]) -> Vec<StoredSkill> {

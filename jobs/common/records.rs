@@ -69,7 +69,9 @@ fn find<'a>(id: &str, known: &'a [String]) -> Option<&'a String> {
     }
 }
 
-fn folded(id: &str) -> String {
+/// An id as it is compared: half-width, upper case, without blanks around it.
+#[must_use]
+pub fn folded(id: &str) -> String {
     half_width(id.trim()).to_uppercase()
 }
 
