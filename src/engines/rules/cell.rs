@@ -19,6 +19,9 @@ pub(super) enum Cell<'a> {
     Known(V<'a>),
     /// Nothing, or only white space.
     Blank,
+    /// One choice of a checkbox is blank beside others that are not: nobody exports that of a form nobody
+    /// opened, so it is neither an answer nor a blank.
+    PartlyBlank,
     /// A missing-data code.
     Coded(&'a str),
     /// Something that is not of the field's type.
@@ -36,7 +39,7 @@ impl<'a> Cell<'a> {
     pub(super) fn known(self) -> Result<V<'a>, Reason> {
         Err(match self {
             Self::Known(value) => return Ok(value),
-            Self::Blank | Self::NotOpened => Reason::Missing,
+            Self::Blank | Self::PartlyBlank | Self::NotOpened => Reason::Missing,
             Self::Coded(_) => Reason::CodedMissing,
             Self::Invalid => Reason::Invalid,
             Self::NotExported => Reason::NotExported,

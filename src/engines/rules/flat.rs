@@ -104,7 +104,8 @@ fn fill_checkbox(
         let cell = match &listed {
             Some(codes) if codes.contains(code) => "1",
             Some(_) => "0",
-            None if given => "0",
+            // A column left out beside others is not exported: it doesn't say that nobody checked the choice.
+            None if given => continue,
             None => "",
         };
         cells

@@ -239,7 +239,7 @@ impl<'a> RecordView<'a> {
                 Some(text) => cell::read(text, *ty, codes, missing),
                 None => Cell::NotExported,
             },
-            SlotKind::CheckboxChoice { missing } => {
+            SlotKind::CheckboxChoice { columns, missing } => {
                 if let Some(code) = self.checked(row, missing) {
                     return Cell::Coded(code);
                 }
@@ -248,6 +248,9 @@ impl<'a> RecordView<'a> {
                     Some("1") => Cell::Known(V::Code("1")),
                     // "0" is also what an unopened form exports.
                     Some("0") if self.is_opened(at, slot.form) => Cell::Known(V::Code("0")),
+                    Some("") if is_partly_blank(row, columns.iter().map(|(_, column)| column)) => {
+                        Cell::PartlyBlank
+                    }
                     Some("0" | "") => Cell::Blank,
                     Some(_) => Cell::Invalid,
                 }
@@ -269,6 +272,8 @@ impl<'a> RecordView<'a> {
                 }
                 if absent {
                     Cell::NotExported
+                } else if is_partly_blank(row, columns.iter().map(|(_, column)| column)) {
+                    Cell::PartlyBlank
                 } else if codes.is_empty() && !(unchecked && self.is_opened(at, slot.form)) {
                     Cell::Blank
                 } else {
@@ -354,4 +359,18 @@ impl<'a> RecordView<'a> {
                     .any(|column| text(column) == Some("1"))
         })
     }
+}
+
+/// Whether some of a checkbox's choices are blank and others not. REDCap exports all of them filled, or all
+/// of them blank.
+pub(super) fn is_partly_blank<'c>(row: &Row, columns: impl Iterator<Item = &'c String>) -> bool {
+    let (mut blank, mut filled) = (false, false);
+    for text in columns.filter_map(|column| row.get(column)) {
+        if cell::trim(text).is_empty() {
+            blank = true;
+        } else {
+            filled = true;
+        }
+    }
+    blank && filled
 }

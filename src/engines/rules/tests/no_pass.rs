@@ -216,3 +216,88 @@ fn a_number_means_the_choice_written_like_it_and_no_other() {
         assert!(RuleSet::compile(&[rule(logic)], &study).is_err());
     }
 }
+
+fn flat(logic: Value, data: &Value) -> Outcome {
+    let dictionary = one_form();
+    let set = RuleSet::compile(&[rule(logic)], &Study::typed_by(&dictionary)).unwrap();
+    only(set.evaluate_json(data, today())).outcome
+}
+
+#[test]
+fn a_checkbox_with_a_blank_or_absent_choice_beside_others_has_no_answer() {
+    let questions = || {
+        [
+            (
+                json!({"!": {"in_codes": [{"var": "symptoms"}, ["1"]]}}),
+                "symptoms",
+            ),
+            (
+                json!({"!": {"in": ["1", {"var": "symptoms"}]}}),
+                "symptoms",
+            ),
+            (json!({"is_blank": "symptoms"}), "symptoms"),
+            (json!({"!": {"is_blank": "symptoms"}}), "symptoms"),
+            (json!({"!": {"missing": ["symptoms"]}}), "symptoms"),
+            (
+                json!({"!=": [{"var": "symptoms___1"}, "1"]}),
+                "symptoms___1",
+            ),
+            (
+                json!({"==": [{"var": "symptoms___1"}, "0"]}),
+                "symptoms___1",
+            ),
+            (json!({"is_blank": "symptoms___1"}), "symptoms___1"),
+        ]
+    };
+    for beside in ["0", "1"] {
+        let blank = json!({"symptoms___1": " ", "symptoms___2": "0", "symptoms___fever": beside});
+        let absent = json!({"symptoms___2": 0, "symptoms___fever": beside, "base_complete": 2});
+        for (logic, field) in questions() {
+            for outcome in [
+                typed(logic.clone(), &blank).outcome,
+                flat(logic.clone(), &blank),
+            ] {
+                assert_eq!(outcome, unknown(Reason::Missing, &[field]), "{logic}");
+            }
+            let outcome = flat(logic.clone(), &absent);
+            assert_eq!(outcome, unknown(Reason::NotExported, &[field]), "{logic}");
+        }
+        let known = json!({"!=": [{"var": "symptoms___2"}, "1"]});
+        assert_eq!(typed(known.clone(), &blank).outcome, Outcome::Pass);
+        assert_eq!(flat(known, &absent), Outcome::Pass);
+    }
+    // All of them blank is a blank, and of a form nobody opened no answer.
+    let all_blank = json!({"symptoms___1": "", "symptoms___2": "", "symptoms___fever": ""});
+    let blank = json!({"is_blank": "symptoms"});
+    assert_eq!(typed(blank.clone(), &all_blank).outcome, Outcome::Pass);
+    for mut untouched in [all_blank, json!({})] {
+        untouched["base_complete"] = "0".into();
+        for (logic, _) in questions() {
+            let outcome = typed(logic.clone(), &untouched).outcome;
+            assert_eq!(outcome, Outcome::FormNotOpened, "{logic}");
+        }
+    }
+}
+
+#[test]
+fn branching_on_a_blank_choice_beside_others_excuses_nothing() {
+    let mut dictionary = one_form();
+    let mut fields = dictionary.fields().to_vec();
+    for field in fields.iter_mut().filter(|field| field.name == "history") {
+        field.branching = "[symptoms(1)] = '1'".to_owned();
+    }
+    let missing_codes = std::mem::take(&mut dictionary.missing_codes);
+    dictionary = crate::types::dictionary::Dictionary::new(fields);
+    dictionary.missing_codes = missing_codes;
+    let given = rule(json!({"!": {"is_blank": "history"}}));
+    let set = RuleSet::compile(&[given], &Study::typed_by(&dictionary)).unwrap();
+    let ask = |first: &str| {
+        let row = json!({
+            "record_id": "P001", "base_complete": "2", "symptoms___1": first, "symptoms___2": "0",
+        });
+        only(set.evaluate(&record(&dictionary, &[row]), today())).outcome
+    };
+    assert_ne!(ask("0"), Outcome::Fail);
+    assert_eq!(ask("1"), Outcome::Fail);
+    assert_eq!(ask(""), Outcome::Fail);
+}
