@@ -285,7 +285,8 @@ impl<'s> Names<'s> {
         }
     }
 
-    fn unknown_event(&self, event: &str) -> String {
+    /// A sentence about an event the project doesn't have, with those written like it.
+    pub(super) fn unknown_event(&self, event: &str) -> String {
         let near = near_misses(
             event,
             self.layout.event_names().iter().map(String::as_str),
