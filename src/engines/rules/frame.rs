@@ -1,6 +1,6 @@
 //! Where a rule's values are found: in a row of a record, or in one JSON object.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub(super) struct Fields {
     /// Form of each dictionary field, for branching logic; `None` for the record id.
     pub(super) form_of: HashMap<String, Option<usize>>,
     pub(super) checkboxes: flat::Checkboxes,
+    /// The columns where a JSON `true` is a value.
+    pub(super) truth_columns: HashSet<String>,
 }
 
 impl Fields {
@@ -175,6 +177,7 @@ impl branching::Source for RowSource<'_, '_> {
             return Lookup::Unknown;
         };
         match row.get(&column) {
+            Some(_) if self.view.is_invalid(&column) => Lookup::Unknown,
             Some(text)
                 if code.is_some()
                     && cell::trim(text).is_empty()
