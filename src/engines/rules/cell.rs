@@ -19,6 +19,9 @@ pub(super) enum Cell<'a> {
     Known(V<'a>),
     /// Nothing, or only white space.
     Blank,
+    /// One choice of a checkbox is blank beside others that are not: nobody exports that of a form nobody
+    /// opened, so it is neither an answer nor a blank.
+    PartlyBlank,
     /// A missing-data code.
     Coded(&'a str),
     /// Something that is not of the field's type.
@@ -36,7 +39,7 @@ impl<'a> Cell<'a> {
     pub(super) fn known(self) -> Result<V<'a>, Reason> {
         Err(match self {
             Self::Known(value) => return Ok(value),
-            Self::Blank | Self::NotOpened => Reason::Missing,
+            Self::Blank | Self::PartlyBlank | Self::NotOpened => Reason::Missing,
             Self::Coded(_) => Reason::CodedMissing,
             Self::Invalid => Reason::Invalid,
             Self::NotExported => Reason::NotExported,
@@ -70,13 +73,26 @@ pub(super) fn read<'a>(
     };
     // A missing-data code is one in text fields too; only a choice of the field's own goes first.
     let is_choice = matches!(known, Some(V::Code(_))) && !codes.is_empty();
-    if !is_choice && missing.iter().any(|code| code == text) {
+    if !is_choice && missing.iter().any(|code| is_code(code, text, ty)) {
         return Cell::Coded(text);
     }
     match known {
         Some(value) => Cell::Known(value),
         None => Cell::Invalid,
     }
+}
+
+/// Whether the characters are that missing-data code. In a field of numbers, -99.0 is the code -99: a table
+/// program writes decimals on a column that has them.
+fn is_code(code: &str, text: &str, ty: ValueType) -> bool {
+    let number = match ty {
+        ValueType::Integer | ValueType::Number { comma: false } => number::parse(text),
+        ValueType::Number { comma: true } => {
+            number::parse_comma(text).or_else(|| number::parse(text))
+        }
+        _ => None,
+    };
+    code == text || number.is_some_and(|x| number::parse(code) == Some(x))
 }
 
 /// Reads one cell of data without a dictionary.

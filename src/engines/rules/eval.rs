@@ -378,7 +378,7 @@ impl<'f, 'a> Eval<'f, 'a> {
                     return Some(!(self.hidden_as_filled && self.frame.is_hidden(id)));
                 }
             }
-            Cell::NotOpened => Reason::Missing,
+            Cell::PartlyBlank | Cell::NotOpened => Reason::Missing,
             Cell::NotExported => Reason::NotExported,
             Cell::Ambiguous => Reason::AmbiguousEvent,
         };

@@ -1,6 +1,6 @@
 //! Where a rule's values are found: in a row of a record, or in one JSON object.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
     flat,
     layout::Layout,
     names::{FieldRef, FormFields, RefId, Slot, SlotKind},
-    record_view::{Place, RecordView},
+    record_view::{self, Place, RecordView},
 };
 
 /// What a compiled set knows of fields, shared by all its rules.
@@ -24,6 +24,20 @@ pub(super) struct Fields {
     /// Form of each dictionary field, for branching logic; `None` for the record id.
     pub(super) form_of: HashMap<String, Option<usize>>,
     pub(super) checkboxes: flat::Checkboxes,
+    /// The columns where a JSON `true` is a value.
+    pub(super) truth_columns: HashSet<String>,
+}
+
+impl Fields {
+    /// The columns of a checkbox's choices, without those of missing-data codes.
+    fn choice_columns(&self, checkbox: &str) -> impl Iterator<Item = &String> {
+        self.checkboxes
+            .get(checkbox)
+            .into_iter()
+            .flatten()
+            .filter(|(code, _)| !self.missing_codes.contains(code))
+            .map(|(_, column)| column)
+    }
 }
 
 /// One place to evaluate a rule at.
@@ -159,7 +173,18 @@ impl branching::Source for RowSource<'_, '_> {
             Some(code) => crate::types::dictionary::checkbox_column(field, code),
             None => field.to_owned(),
         };
-        match self.view.row(row).and_then(|row| row.get(&column)) {
+        let Some(row) = self.view.row(row) else {
+            return Lookup::Unknown;
+        };
+        match row.get(&column) {
+            Some(_) if self.view.is_invalid(&column) => Lookup::Unknown,
+            Some(text)
+                if code.is_some()
+                    && cell::trim(text).is_empty()
+                    && record_view::is_partly_blank(row, fields.choice_columns(field)) =>
+            {
+                Lookup::Unknown
+            }
             Some(text) => Lookup::Value(text),
             None => Lookup::Unknown,
         }

@@ -52,8 +52,12 @@ pub(super) enum SlotKind {
         columns: Vec<(String, String)>,
         missing: Vec<(String, String)>,
     },
-    /// One choice of a checkbox, read as yes or no; `missing` are the columns of its missing-data codes.
-    CheckboxChoice { missing: Vec<(String, String)> },
+    /// One choice of a checkbox, read as yes or no; `columns` are those of all its choices, `missing` those of
+    /// its missing-data codes.
+    CheckboxChoice {
+        columns: Vec<(String, String)>,
+        missing: Vec<(String, String)>,
+    },
     /// The row's event name.
     EventName,
     /// The row's instance number.
@@ -242,6 +246,7 @@ impl<'s> Names<'s> {
             .find(|choice| field.checkbox_column(&choice.code) == name)?;
         let mut slot = plain(
             SlotKind::CheckboxChoice {
+                columns: choice_columns(field),
                 missing: missing_columns(field, dictionary),
             },
             self.layout.form(&field.form),
@@ -258,11 +263,7 @@ impl<'s> Names<'s> {
             .is_some_and(|first| first.name == field.name);
         let kind = match field.kind {
             FieldKind::Checkbox => SlotKind::Checkbox {
-                columns: field
-                    .choices
-                    .iter()
-                    .map(|choice| (choice.code.clone(), field.checkbox_column(&choice.code)))
-                    .collect(),
+                columns: choice_columns(field),
                 missing: dictionary.map_or_else(Vec::new, |d| missing_columns(field, d)),
             },
             _ => SlotKind::Cell {
@@ -284,7 +285,8 @@ impl<'s> Names<'s> {
         }
     }
 
-    fn unknown_event(&self, event: &str) -> String {
+    /// A sentence about an event the project doesn't have, with those written like it.
+    pub(super) fn unknown_event(&self, event: &str) -> String {
         let near = near_misses(
             event,
             self.layout.event_names().iter().map(String::as_str),
@@ -346,6 +348,14 @@ pub(super) fn form_fields(study: Study<'_>, layout: &Layout) -> Vec<FormFields> 
         }
     }
     forms
+}
+
+fn choice_columns(field: &Field) -> Vec<(String, String)> {
+    field
+        .choices
+        .iter()
+        .map(|choice| (choice.code.clone(), field.checkbox_column(&choice.code)))
+        .collect()
 }
 
 fn missing_columns(

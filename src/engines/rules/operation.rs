@@ -263,6 +263,26 @@ impl Operation<'_, '_, '_, '_> {
                 }
                 Ok([needle.0, expr])
             }
+            (expr, Ty::Code(field)) if typing::is_event_name(names, field) => {
+                if let Expr::Str(part) = &needle.0
+                    && !names
+                        .layout
+                        .event_names()
+                        .iter()
+                        .any(|name| name.contains(&**part))
+                {
+                    return Err(format!(
+                        "no event of the project has \"{part}\" in its name"
+                    ));
+                }
+                if blank(&needle.0) {
+                    return Err("every text contains the empty text; use is_blank".to_owned());
+                }
+                if matches!(needle.1, Ty::Num | Ty::Date | Ty::Time | Ty::Bool) {
+                    return Err("only text can be searched for in text".to_owned());
+                }
+                Ok([needle.0, expr])
+            }
             (_, Ty::Code(field)) => Err(format!(
                 "`{}` holds one code; compare it with ==",
                 names.refs[field].name

@@ -1,9 +1,10 @@
 //! The rows of one record, with their cells read by type: each referenced cell once a row.
 
-use std::{cell::OnceCell, rc::Rc, sync::Arc};
+use std::{cell::OnceCell, collections::HashSet, rc::Rc, sync::Arc};
 
 use super::{
     cell::{self, Cell},
+    flat::Flat,
     frame::Fields,
     names::{RefId, SlotKind},
     value::V,
@@ -29,6 +30,8 @@ pub(super) struct RecordView<'a> {
     positions: Vec<Positions<'a>>,
     /// A row without the column of a form's status tells nothing about forms; take it for filled in.
     opened_unless_said: bool,
+    /// Columns of no readable value, see [`Flat::invalid`].
+    invalid: Option<&'a HashSet<String>>,
 }
 
 /// Column of each slot in one export; rows of an export share it.
@@ -100,13 +103,22 @@ impl<'a> RecordView<'a> {
             reached: rows.iter().map(|_| OnceCell::new()).collect(),
             positions,
             opened_unless_said: false,
+            invalid: None,
         }
     }
 
-    /// For rows that are no export: a form is opened unless its status says otherwise.
-    pub(super) fn opened_unless_said(mut self) -> Self {
-        self.opened_unless_said = true;
-        self
+    /// Of a JSON object, which is no export: a form is opened unless its status says otherwise.
+    pub(super) fn of_flat(fields: &'a Fields, flat: &'a Flat) -> Self {
+        Self {
+            opened_unless_said: true,
+            invalid: Some(&flat.invalid),
+            ..Self::new(fields, &flat.record)
+        }
+    }
+
+    /// Whether the column was given as something no cell of it can be.
+    pub(super) fn is_invalid(&self, column: &str) -> bool {
+        self.invalid.is_some_and(|invalid| invalid.contains(column))
     }
 
     pub(super) fn event(&self, row: usize) -> Option<usize> {
@@ -219,8 +231,20 @@ impl<'a> RecordView<'a> {
         };
         let slot = &self.fields.slots[slot_id];
         let missing = &self.fields.missing_codes;
+        let unreadable = match &slot.kind {
+            SlotKind::Checkbox { columns, missing } => columns
+                .iter()
+                .chain(missing)
+                .any(|(_, column)| self.is_invalid(column)),
+            _ => self.is_invalid(&slot.name),
+        };
+        if unreadable {
+            return Cell::Invalid;
+        }
         match &slot.kind {
             SlotKind::EventName => match row.event.as_deref() {
+                // An event of another project, or of this one before it was renamed.
+                Some(_) if self.event(at).is_none() => Cell::Invalid,
                 Some(event) => Cell::Known(V::Str(event.into())),
                 None => Cell::Blank,
             },
@@ -239,7 +263,7 @@ impl<'a> RecordView<'a> {
                 Some(text) => cell::read(text, *ty, codes, missing),
                 None => Cell::NotExported,
             },
-            SlotKind::CheckboxChoice { missing } => {
+            SlotKind::CheckboxChoice { columns, missing } => {
                 if let Some(code) = self.checked(row, missing) {
                     return Cell::Coded(code);
                 }
@@ -248,6 +272,9 @@ impl<'a> RecordView<'a> {
                     Some("1") => Cell::Known(V::Code("1")),
                     // "0" is also what an unopened form exports.
                     Some("0") if self.is_opened(at, slot.form) => Cell::Known(V::Code("0")),
+                    Some("") if is_partly_blank(row, columns.iter().map(|(_, column)| column)) => {
+                        Cell::PartlyBlank
+                    }
                     Some("0" | "") => Cell::Blank,
                     Some(_) => Cell::Invalid,
                 }
@@ -269,6 +296,8 @@ impl<'a> RecordView<'a> {
                 }
                 if absent {
                     Cell::NotExported
+                } else if is_partly_blank(row, columns.iter().map(|(_, column)| column)) {
+                    Cell::PartlyBlank
                 } else if codes.is_empty() && !(unchecked && self.is_opened(at, slot.form)) {
                     Cell::Blank
                 } else {
@@ -354,4 +383,18 @@ impl<'a> RecordView<'a> {
                     .any(|column| text(column) == Some("1"))
         })
     }
+}
+
+/// Whether some of a checkbox's choices are blank and others not. REDCap exports all of them filled, or all
+/// of them blank.
+pub(super) fn is_partly_blank<'c>(row: &Row, columns: impl Iterator<Item = &'c String>) -> bool {
+    let (mut blank, mut filled) = (false, false);
+    for text in columns.filter_map(|column| row.get(column)) {
+        if cell::trim(text).is_empty() {
+            blank = true;
+        } else {
+            filled = true;
+        }
+    }
+    blank && filled
 }

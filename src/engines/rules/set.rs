@@ -148,9 +148,9 @@ impl RuleSet {
     #[must_use]
     pub fn evaluate_json(&self, data: &Value, today: NaiveDate) -> Vec<RuleResult> {
         if self.typed {
-            let record = flat::record(&self.fields, data);
-            let view = RecordView::new(&self.fields, &record).opened_unless_said();
-            return self.evaluate_view(view, &record, today);
+            let flat = flat::record(&self.fields, data);
+            let view = RecordView::of_flat(&self.fields, &flat);
+            return self.evaluate_view(view, &flat.record, today);
         }
         let today = Moment::day(today);
         self.rules
@@ -184,6 +184,7 @@ fn fields(names: Names<'_>) -> Fields {
         })
         .collect();
     Fields {
+        truth_columns: dictionary.map(flat::truth_columns).unwrap_or_default(),
         checkboxes: dictionary.map(flat::checkboxes).unwrap_or_default(),
         missing_codes: dictionary
             .map(|d| d.missing_codes.iter().map(|c| c.code.clone()).collect())

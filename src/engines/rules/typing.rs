@@ -31,7 +31,9 @@ pub(super) enum Ty {
 pub(super) fn of_field(names: &Names<'_>, id: RefId) -> Ty {
     match &names.slot(id).kind {
         SlotKind::Untyped { .. } => Ty::Any,
-        SlotKind::EventName => Ty::Text,
+        // An event is a choice of the project's; without events, the name is blank on every row.
+        SlotKind::EventName if names.layout.is_classic() => Ty::Text,
+        SlotKind::EventName => Ty::Code(id),
         SlotKind::Instance => Ty::Num,
         SlotKind::Checkbox { .. } => Ty::Codes(id),
         SlotKind::CheckboxChoice { .. } => Ty::Code(id),
@@ -227,7 +229,15 @@ pub(super) fn check_code(names: &Names<'_>, field: RefId, code: &str) -> Result<
     }
 }
 
+/// Whether the field holds the name of the row's event.
+pub(super) fn is_event_name(names: &Names<'_>, field: RefId) -> bool {
+    matches!(names.slot(field).kind, SlotKind::EventName)
+}
+
 fn off_list(names: &Names<'_>, field: RefId, literal: &str) -> String {
+    if is_event_name(names, field) {
+        return names.unknown_event(literal.trim_matches('"'));
+    }
     let codes = codes_of(names, field);
     let near = near_misses(literal.trim_matches('"'), codes.iter().copied(), 1);
     let listed: Vec<&str> = codes.iter().copied().take(12).collect();
@@ -252,6 +262,12 @@ fn codes_of<'n>(names: &'n Names<'_>, field: RefId) -> Vec<&'n str> {
             columns.iter().map(|(code, _)| code.as_str()).collect()
         }
         SlotKind::CheckboxChoice { .. } => vec!["0", "1"],
+        SlotKind::EventName if !names.layout.is_classic() => names
+            .layout
+            .event_names()
+            .iter()
+            .map(String::as_str)
+            .collect(),
         _ => Vec::new(),
     }
 }
