@@ -101,6 +101,8 @@ pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPo
     }
     PgPoolOptions::new()
         .max_connections(settings.max_connections)
+        // Kept open where there is traffic: a burst must not wait for Postgres to start processes for it.
+        .min_connections(settings.max_connections / 2)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await
