@@ -148,9 +148,7 @@ pub async fn revive(conn: &mut sqlx::PgConnection, job: &BatchQc) -> Result<bool
 
 async fn nothing_to_do(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
     Ok(lease
-        .settle(&services.pool, &services.wake, &Outcome::Done)
-        .await?
-        .commit()
+        .settle_only(&services.pool, &services.wake, &Outcome::Done)
         .await?)
 }
 
@@ -189,10 +187,7 @@ async fn plan(
         }
     };
     let total = records.len() + missing.len();
-    let versions: Vec<(String, i32)> = skills
-        .iter()
-        .map(|skill| (skill.skill_type.clone(), skill.version))
-        .collect();
+    let versions = skills::pins(skills);
     let pages: Vec<Vec<String>> = records.chunks(PAGE).map(<[String]>::to_vec).collect();
     let mut settlement = lease
         .settle(&services.pool, &services.wake, &Outcome::Done)

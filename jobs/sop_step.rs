@@ -416,9 +416,7 @@ impl SopStep {
 /// Somebody committed this step before: nothing to do, nothing to write.
 async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
     Ok(lease
-        .settle(&services.pool, &services.wake, &Outcome::Done)
-        .await?
-        .commit()
+        .settle_only(&services.pool, &services.wake, &Outcome::Done)
         .await?)
 }
 

@@ -7,7 +7,7 @@ use crate::{
     store::{
         batches,
         runs::{self, NewRun, RunState},
-        skills::StoredSkill,
+        skills::{StoredSkill, pins},
     },
     types::ids::{BatchId, RunId},
 };
@@ -41,11 +41,7 @@ pub async fn start_runs(
         })
         .collect();
     let total = i32::try_from(records.len()).unwrap_or(i32::MAX);
-    let versions: Vec<(String, i32)> = skills
-        .iter()
-        .map(|skill| (skill.skill_type.clone(), skill.version))
-        .collect();
-    batches::start(settlement.conn(), batch, total, &[], &versions).await?;
+    batches::start(settlement.conn(), batch, total, &[], &pins(skills)).await?;
     runs::insert(settlement.conn(), project, batch, &new).await?;
     let jobs: Vec<NewJob> = new
         .iter()

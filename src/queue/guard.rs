@@ -95,14 +95,8 @@ impl Worker {
             JobError::Cancel(why) => ("cancelled", Outcome::Cancel(why)),
             JobError::Snooze(after) => ("snoozed", Outcome::Snooze(after)),
         };
-        let settled = async {
-            lease
-                .settle(&self.pool, &self.wake, &outcome)
-                .await?
-                .commit()
-                .await
-        };
-        self.report(lease.job, settled.await, name)
+        let settled = lease.settle_only(&self.pool, &self.wake, &outcome).await;
+        self.report(lease.job, settled, name)
     }
 
     /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
@@ -147,14 +141,11 @@ impl Worker {
             }
             Err(error) => {
                 tracing::error!(job.id = job.lease.job, %error, "queue.job.burial_failed");
-                let settled = async {
-                    job.lease
-                        .settle(&self.pool, &self.wake, &outcome)
-                        .await?
-                        .commit()
-                        .await
-                };
-                self.report(job.lease.job, settled.await, "dead")
+                let settled = job
+                    .lease
+                    .settle_only(&self.pool, &self.wake, &outcome)
+                    .await;
+                self.report(job.lease.job, settled, "dead")
             }
         }
     }

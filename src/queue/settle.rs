@@ -95,6 +95,21 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// Ends this attempt with its outcome and nothing else.
+    ///
+    /// # Errors
+    /// See [`Lease::settle`] and [`Settlement::commit`].
+    pub async fn settle_only(
+        &self,
+        pool: &PgPool,
+        wake: &Wake,
+        outcome: &Outcome,
+    ) -> Result<Settled, SettleError> {
+        self.settle(pool, wake, outcome).await?.commit().await
+    }
+}
+
 impl Settlement {
     /// The transaction, for the store's functions.
     pub fn conn(&mut self) -> &mut PgConnection {

@@ -19,6 +19,15 @@ pub struct StoredSkill {
     pub config: Value,
 }
 
+/// What a batch pins: the types and versions of its skills.
+#[must_use]
+pub fn pins(skills: &[StoredSkill]) -> Vec<(String, i32)> {
+    skills
+        .iter()
+        .map(|skill| (skill.skill_type.clone(), skill.version))
+        .collect()
+}
+
 /// Creates or updates a skill; a changed configuration becomes a new version. Returns the version.
 ///
 /// # Errors

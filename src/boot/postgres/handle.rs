@@ -1,6 +1,5 @@
 //! What a process holds while it uses the database.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -70,12 +69,6 @@ impl Handle {
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.private.is_some()
-    }
-
-    /// The folder of the private server's programs (`pg_dump` may or may not be among them).
-    #[must_use]
-    pub fn bin_dir(&self) -> Option<&Path> {
-        Some(&self.private.as_ref()?.cluster.installation.bin)
     }
 
     /// One line on what was chosen, for `iit doctor` and the log.
