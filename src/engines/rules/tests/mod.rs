@@ -18,5 +18,6 @@ mod no_pass;
 mod official;
 mod reached;
 mod rows;
+mod standard_rules;
 mod support;
 mod typed;
