@@ -6,7 +6,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
 use super::{
-    standard_rules::{Populated, TYPED, UNTYPED, populated, rule_logic},
+    standard_rules::{Populated, TYPED, UNTYPED, expression, populated, rule_logic},
     support::{one_form, only, plain, record, rule, today},
 };
 use crate::engines::rules::{Outcome, RuleSet, Study, operators};
@@ -70,6 +70,35 @@ proptest! {
     ) {
         let expected = reference(&logic, &given.json);
         prop_assert_eq!(plain(logic.clone(), &given.json), expected, "{} over {}", logic, given.json);
+    }
+}
+
+/// A rule that passes when the expression comes to what the reference says it comes to.
+fn comes_to_the_same(expression: Value, data: &Value) -> Value {
+    match jsonlogic_rs::apply(&expression, data).unwrap() {
+        // No text is compared with an empty one: that asks for a blank.
+        Value::String(text) if text.trim().is_empty() => {
+            json!({"===": [{"cat": [expression, "."]}, format!("{text}.")]})
+        }
+        value => json!({"===": [expression, value]}),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // A comparison hides most of what it compares; this looks at the value itself.
+    #[test]
+    fn an_expression_comes_to_the_value_of_the_reference(
+        logic in expression(TYPED, 3), untyped in expression(UNTYPED, 3), given in populated(),
+    ) {
+        let same = comes_to_the_same(logic, &given.json);
+        let [row, object] = typed(&same, &given);
+        prop_assert_eq!(row, Outcome::Pass, "{} over {:?}", same, given.cells);
+        prop_assert_eq!(object, Outcome::Pass, "{} over {}", same, given.json);
+        for logic in [same, comes_to_the_same(untyped, &given.json)] {
+            prop_assert_eq!(plain(logic.clone(), &given.json), Outcome::Pass, "{} over {}", logic, given.json);
+        }
     }
 }
 

@@ -404,18 +404,32 @@ fn asking_for_blanks() -> Logic {
     .boxed()
 }
 
-/// A rule that reads a field, up to `levels` operators deep and more.
+fn level(words: Vocabulary, levels: u32) -> Level {
+    let ground = Level::leaves(words);
+    (0..levels).fold(ground, |below, _| below.above(words))
+}
+
+fn reads_a_field(logic: &Value) -> bool {
+    let text = logic.to_string();
+    text.contains("\"var\"") || text.contains("\"missing")
+}
+
+/// A rule: an operation that reads a field.
 pub fn rule_logic(words: Vocabulary, levels: u32) -> impl Strategy<Value = Value> {
-    let mut level = Level::leaves(words);
-    for _ in 0..levels {
-        level = level.above(words);
-    }
-    level
+    level(words, levels)
         .condition
         .prop_filter("a rule is an operation on a field", |logic| {
-            logic.is_object()
-                && (logic.to_string().contains("\"var\"") || logic.to_string().contains("missing"))
+            logic.is_object() && reads_a_field(logic)
         })
+}
+
+/// An expression that comes to a number, a text, a date, or true or false.
+pub fn expression(words: Vocabulary, levels: u32) -> impl Strategy<Value = Value> {
+    let level = level(words, levels);
+    prop_oneof![3 => level.number, 2 => level.text, 1 => level.date, 2 => level.truth].prop_filter(
+        "without a field it is the same for everybody",
+        reads_a_field,
+    )
 }
 
 /// A record with every field filled in, twice: the cells of an export, and the same as JSON of the fields'
