@@ -2,10 +2,10 @@
 //!
 //! A rule is grown in levels: each level's expressions stand on those of the level below, so that any
 //! operator comes to stand inside any other. What the generator leaves out, because rules mean something
-//! else by it on purpose (see `the_deviations_from_the_reference_are_these`):
+//! else by it on purpose (the snapshots of `differential.rs` list them, case by case):
 //!
 //! - two texts that are numbers side by side: ours compares them as numbers, JSON Logic letter by letter.
-//!   A field of such text (`numerals`) stands beside a number or in arithmetic;
+//!   A field of such text (`NUMERAL`) stands beside a number or in arithmetic;
 //! - the truth of such a text, and `===` or `in` of it: `"0"` is a "no", and `"4"` is 4;
 //! - a number beside text that is none, and `<` on text that is neither number, date nor time of day: ours
 //!   has no answer;
