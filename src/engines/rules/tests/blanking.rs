@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{
-    standard_rules::{FILLED, Populated, TYPED, UNTYPED, populated, rule_logic},
+    populated::{Populated, populated},
+    standard_rules::{FILLED, TYPED, UNTYPED, rule_logic},
     support::{one_form, plain, record, rule, today},
 };
 use crate::engines::rules::{Outcome, RuleSet, Study};

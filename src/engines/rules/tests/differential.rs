@@ -6,7 +6,8 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
 use super::{
-    standard_rules::{Populated, TYPED, UNTYPED, expression, populated, rule_logic},
+    populated::{Populated, populated},
+    standard_rules::{TYPED, UNTYPED, expression, rule_logic},
     support::{one_form, only, plain, record, rule, today},
 };
 use crate::engines::rules::{Outcome, RuleSet, Study, operators};

@@ -16,6 +16,7 @@ mod kleene;
 mod messages;
 mod no_pass;
 mod official;
+mod populated;
 mod reached;
 mod rows;
 mod standard_rules;
