@@ -17,6 +17,7 @@ mod ledger;
 mod postgres;
 mod postgres_choice;
 mod queue;
+mod readme;
 mod router;
 mod rules;
 mod scenarios;
