@@ -13,6 +13,9 @@ use super::http::{Answer, Api};
 use super::split::MAX_TEXT_BYTES;
 use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
 
+/// How long WeCom compares requests with earlier ones when asked to: the longest it allows.
+pub const DUPLICATE_CHECK: Duration = Duration::from_secs(4 * 60 * 60);
+
 /// A message WeCom accepted for every recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
@@ -24,6 +27,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct WecomClient<S> {
     api: Api,
+    app: String,
     agent_id: i64,
     tokens: TokenSource<S, GetToken>,
 }
@@ -42,29 +46,60 @@ impl<S: TokenStore> WecomClient<S> {
         };
         Ok(Self {
             api,
+            app: config.app(),
             agent_id: config.agent_id,
             tokens: TokenSource::new(store, fetcher),
         })
     }
 
+    /// Names the app among all that share a database.
+    #[must_use]
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
     /// Sends one text of at most [`MAX_TEXT_BYTES`] to people by UserID.
     ///
     /// A refused token is replaced and the message tried once more; nothing else is retried here.
-    /// WeCom drops what exceeds 30 messages a minute to one person **without an error**.
+    /// WeCom drops what exceeds [its limits](super::limits) for one person **without an error**: who
+    /// calls this counts.
     ///
     /// # Errors
     /// [`SendError`]; UserIDs that are none (such as `@all`) and texts that are empty or too long are
     /// refused before anything is sent.
     pub async fn send_text(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
+        self.send(to, content, None).await
+    }
+
+    /// The same for a message that may be sent again when it is unclear whether it arrived: WeCom shows
+    /// the very same request only once within [`DUPLICATE_CHECK`].
+    ///
+    /// Hazard: not for answers in a conversation, where the same words twice are two answers.
+    ///
+    /// # Errors
+    /// As [`WecomClient::send_text`].
+    pub async fn send_text_once(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
+        self.send(to, content, Some(DUPLICATE_CHECK)).await
+    }
+
+    async fn send(
+        &self,
+        to: &[&str],
+        content: &str,
+        once_within: Option<Duration>,
+    ) -> Result<Sent, SendError> {
         check(to, content)?;
-        let body = json!({
+        let mut body = json!({
             "touser": to.join("|"),
             "msgtype": "text",
             "agentid": self.agent_id,
             "text": { "content": content },
             "safe": 0,
-            "enable_duplicate_check": 0,
+            "enable_duplicate_check": u8::from(once_within.is_some()),
         });
+        if let Some(span) = once_within {
+            body["duplicate_check_interval"] = span.as_secs().into();
+        }
         let token = self.tokens.get().await?;
         let mut answer = self.post(&token, &body).await?;
         if errcode::wants_new_token(answer.errcode) {
