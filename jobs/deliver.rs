@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
 use tokio::time::Instant;
 
 use super::{
@@ -29,9 +31,11 @@ use super::{
 };
 use crate::{
     adapters::wecom::{client::DUPLICATE_CHECK, error::SendError},
-    queue::{Job, JobError, Lease, Outcome, Settled, Settlement, job::backoff},
+    queue::{
+        Job, JobError, Lease, NewJob, Outcome, Settled, Settlement, depth, enqueue, job::backoff,
+    },
     store::{
-        outbox,
+        audit, outbox,
         outbox_parts::{self, Hold, OutboundPart},
     },
     types::ids::OutboxId,
@@ -194,4 +198,67 @@ fn refusal(error: SendError, still: Duration, attempt: i32) -> JobError {
         after: Some(after.max(backoff(attempt))),
         why: error.into(),
     }
+}
+
+/// What came of an operator's wish to send a message again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resend {
+    /// It is on its way; workers of this queue should know.
+    Queued {
+        /// Where its job stands.
+        queue: String,
+    },
+    /// There is no such message.
+    NoSuch,
+    /// It is `queued` or `sent`: nothing to send again.
+    Not {
+        /// Its state.
+        state: String,
+    },
+}
+
+/// Sends a message again on purpose, every part of it that is not known to have arrived: written to the
+/// audit log, and once however often it is asked for at the same time.
+///
+/// # Errors
+/// The database failed.
+pub async fn resend(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    actor: &str,
+    reason: Option<&str>,
+) -> Result<Resend, anyhow::Error> {
+    let Some(resent) = outbox::resend(conn, id).await? else {
+        return Ok(match outbox::get(conn, id).await? {
+            None => Resend::NoSuch,
+            Some(message) => Resend::Not {
+                state: message.state,
+            },
+        });
+    };
+    audit::record(
+        conn,
+        audit::Entry {
+            project: resent.project.as_deref(),
+            actor,
+            action: "outbox.resent",
+            entity: "outbox",
+            entity_id: &id.to_string(),
+            old: Some(json!({ "state": resent.was })),
+            new: Some(json!({ "state": "queued", "resends": resent.resends })),
+            reason,
+        },
+    )
+    .await?;
+    let job = NewJob::of(&Deliver {
+        outbox: id,
+        to: resent.recipient.to_lowercase(),
+    })?;
+    let queue = job.queue.clone();
+    // A job that was given up over it goes on, rather than stay among the dead for ever.
+    let given_up = depth::dead_by_key(conn, job.kind, job.key.as_deref()).await?;
+    if depth::retry(conn, &given_up).await?.is_empty() {
+        enqueue(conn, job).await?;
+    }
+    Ok(Resend::Queued { queue })
 }

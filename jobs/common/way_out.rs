@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::{
     adapters::wecom::{client::Sent, error::SendError, limits::PER_MEMBER},
     store::{
+        db,
         outbox_parts::{self, Hold},
         wecom_gate::{self, Pass, Refusal},
         wecom_sends::{self, Limit, Room},
@@ -77,7 +78,7 @@ impl WayOut<'_> {
     /// # Errors
     /// The database failed; the part did not leave.
     pub async fn depart(&self, no: i32, was: &str) -> Result<Departure, sqlx::Error> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = db::begin(self.pool).await?;
         let is_probe = match wecom_gate::pass(&mut tx, self.app, self.hold.token).await? {
             Pass::Open => false,
             Pass::Probe => true,
@@ -128,7 +129,7 @@ impl WayOut<'_> {
         let until = Instant::now() + NOTE_FOR;
         loop {
             let noted = async {
-                let mut tx = self.pool.begin().await?;
+                let mut tx = db::begin(self.pool).await?;
                 self.note_part(&mut tx, no, was, leave, answer).await?;
                 let still = self.note_gate(&mut tx, leave, answer).await?;
                 tx.commit().await?;

@@ -200,10 +200,7 @@ pub struct Resent {
 ///
 /// # Errors
 /// The database failed.
-pub async fn resend(
-    conn: &mut PgConnection,
-    id: OutboxId,
-) -> Result<Option<Resent>, sqlx::Error> {
+pub async fn resend(conn: &mut PgConnection, id: OutboxId) -> Result<Option<Resent>, sqlx::Error> {
     let resent = sqlx::query_as!(
         Resent,
         r#"UPDATE iit_outbox AS message
@@ -293,7 +290,10 @@ pub async fn unsent(conn: &mut PgConnection) -> Result<Vec<(String, i64)>, sqlx:
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.state, row.messages)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.state, row.messages))
+        .collect())
 }
 
 /// Whether the very same text went to that person within the last week, or is on its way. One whose

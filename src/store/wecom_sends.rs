@@ -53,7 +53,10 @@ pub async fn take(
     if wait > 0.0 {
         return Ok(Room::In(wait));
     }
-    let longest = limits.iter().map(|limit| limit.window_s).fold(0.0, f64::max);
+    let longest = limits
+        .iter()
+        .map(|limit| limit.window_s)
+        .fold(0.0, f64::max);
     sqlx::query!(
         r#"DELETE FROM iit_wecom_sends
            WHERE app = $1 AND member = $2 AND at < clock_timestamp() - make_interval(secs => $3)"#,

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod eval;
 pub mod exit;
 pub mod migrate;
+pub mod outbox;
 pub mod output;
 pub mod pending;
 pub mod project;
@@ -56,6 +57,8 @@ enum Command {
     Qc(qc::Args),
     /// 任务队列 · depth, dead jobs, retry.
     Queue(queue::Args),
+    /// 发出的消息 · messages that did not surely arrive; send one again.
+    Outbox(outbox::Args),
     /// 待处理清单 · the ledger of findings.
     Pending(pending::Args),
     /// 硬规则 · hard rules over plain files, without a database.
@@ -124,6 +127,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Skills(args) => skills::run(args),
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Outbox(args) => outbox::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),
