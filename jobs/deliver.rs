@@ -35,7 +35,8 @@ use crate::{
         Job, JobError, Lease, NewJob, Outcome, Settled, Settlement, depth, enqueue, job::backoff,
     },
     store::{
-        audit, outbox,
+        audit,
+        outbox::{self, Outbound},
         outbox_parts::{self, Hold, OutboundPart},
     },
     types::ids::OutboxId,
@@ -125,12 +126,7 @@ impl Handle for Deliver {
             let leave = match way.depart(part.no, was).await? {
                 Departure::Now(leave) => leave,
                 Departure::Full(after) => return Err(JobError::Snooze(after)),
-                Departure::Closed { reason, .. } if message.waited_s > GIVE_UP_AFTER_S => {
-                    return Err(JobError::dead(anyhow!(
-                        "24 小时内未能发出 (could not be sent for 24 hours): {reason}"
-                    )));
-                }
-                Departure::Closed { after, .. } => return Err(JobError::Snooze(after)),
+                Departure::Closed { after, reason } => return Err(wait(&message, after, reason)),
                 Departure::NotOurs => return Err(JobError::LostLease),
             };
             // No connection is held while WeCom is asked.
@@ -151,7 +147,12 @@ impl Handle for Deliver {
                         });
                     }
                 }
-                Err(error) => return Err(refusal(error, still, lease.attempt)),
+                Err(error) => match error.pause() {
+                    Some(pause) if !pause.suspects_message => {
+                        return Err(wait(&message, still, error));
+                    }
+                    _ => return Err(refusal(error, still, lease.attempt)),
+                },
             }
         }
         let mut settlement = lease.settle(pool, &services.wake, &Outcome::Done).await?;
@@ -180,19 +181,25 @@ fn leaves_as(part: &OutboundPart, is_notice: bool) -> Option<&'static str> {
     }
 }
 
-/// How a part that did not leave ends the attempt: what concerns all messages waits with all of them;
-/// what concerns this one counts, and ends it when it can't ever pass.
+/// What concerns all messages waits with all of them and uses up no attempt, but not for ever.
+fn wait(message: &Outbound, after: Duration, why: impl std::fmt::Display) -> JobError {
+    if message.waited_s > GIVE_UP_AFTER_S {
+        JobError::dead(anyhow!(
+            "24 小时内未能发出 (could not be sent for 24 hours): {why}"
+        ))
+    } else {
+        JobError::Snooze(after)
+    }
+}
+
+/// What this message may be the reason of counts against it, and ends it when it can't ever pass.
 fn refusal(error: SendError, still: Duration, attempt: i32) -> JobError {
-    let after = match (error.pause(), &error) {
-        (Some(pause), _) if !pause.suspects_message => return JobError::Snooze(still),
-        (Some(_), _) => still,
-        (
-            None,
-            SendError::Refused {
-                permanent: false, ..
-            },
-        ) => REFUSED_AGAIN,
-        (None, _) => return JobError::dead(error),
+    let after = match &error {
+        SendError::Blocked { .. } => still,
+        SendError::Refused {
+            permanent: false, ..
+        } => REFUSED_AGAIN,
+        _ => return JobError::dead(error),
     };
     JobError::Retry {
         after: Some(after.max(backoff(attempt))),

@@ -17,7 +17,7 @@ pub mod replies;
 pub mod results;
 pub mod runs;
 pub mod skills;
+pub mod trace;
 pub mod wecom_gate;
 pub mod wecom_sends;
-pub mod trace;
 pub mod wecom_tokens;
