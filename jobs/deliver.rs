@@ -8,7 +8,7 @@
 //! - of a **reply**, it stays `unknown`. The person sees that something is missing and asks again; shown
 //!   twice, a verdict looks like two.
 //! - of a **notice**, it is sent again. Nobody waits for a notice, so nobody would ask; and WeCom, told to
-//!   compare requests, shows the same one only once within four hours.
+//!   compare requests, shows the same one only once for some hours.
 //!
 //! What WeCom refuses is tried again, goes on later or is given up as
 //! [`errcode`](crate::adapters::wecom::errcode) says. A refusal of the whole app uses up nobody's attempts:
@@ -30,7 +30,7 @@ use super::{
     },
 };
 use crate::{
-    adapters::wecom::{client::DUPLICATE_CHECK, error::SendError},
+    adapters::wecom::{client::SHOWN_ONCE_FOR, error::SendError},
     queue::{
         Job, JobError, Lease, NewJob, Outcome, Settled, Settlement, depth, enqueue, job::backoff,
     },
@@ -48,7 +48,7 @@ const PART_GAP: Duration = Duration::from_millis(200);
 /// attempt's own time run out in the middle of a part.
 const AT_A_STRETCH: Duration = Duration::from_secs(60);
 /// Before WeCom forgets with what it compares a repeated notice.
-const REPEATABLE_S: f64 = DUPLICATE_CHECK.as_secs_f64() - 600.0;
+const REPEATABLE_S: f64 = SHOWN_ONCE_FOR.as_secs_f64() - 600.0;
 /// What a closed gate kept for so long is not news any more.
 const GIVE_UP_AFTER_S: f64 = 24.0 * 60.0 * 60.0;
 /// What only this message was refused with may pass, but not within a minute.
@@ -132,7 +132,7 @@ impl Handle for Deliver {
             // No connection is held while WeCom is asked.
             let to = [message.recipient.as_str()];
             let answer = match is_notice {
-                true => wecom.send_text_once(&to, &part.text).await,
+                true => wecom.send_text_once(&to, &part.text, self.outbox.0).await,
                 false => wecom.send_text(&to, &part.text).await,
             };
             let still = way.arrive(part.no, was, &leave, &answer).await?;

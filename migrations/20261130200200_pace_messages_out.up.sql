@@ -33,4 +33,4 @@ COMMENT ON COLUMN iit_schema.iit_outbox.queued_at IS 'When it was last asked to 
 CREATE INDEX iit_outbox_unsent ON iit_schema.iit_outbox (state, created_at) WHERE state <> 'sent';
 
 ALTER TABLE iit_schema.iit_outbox_parts ADD COLUMN left_at TIMESTAMPTZ;
-COMMENT ON COLUMN iit_schema.iit_outbox_parts.left_at IS 'When it first left; WeCom compares a repeated notice with it for four hours.';
+COMMENT ON COLUMN iit_schema.iit_outbox_parts.left_at IS 'When it first left; WeCom compares a repeated notice with what left before, for some hours.';

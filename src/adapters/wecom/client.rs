@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::config::WecomConfig;
 use super::errcode;
@@ -13,8 +14,12 @@ use super::http::{Answer, Api};
 use super::split::MAX_TEXT_BYTES;
 use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
 
-/// How long WeCom compares requests with earlier ones when asked to: the longest it allows.
-pub const DUPLICATE_CHECK: Duration = Duration::from_secs(4 * 60 * 60);
+/// For so long at least WeCom shows the request of [`WecomClient::send_text_once`] only once.
+pub const SHOWN_ONCE_FOR: Duration = Duration::from_secs(LONGEST_COMPARED_S - SPREAD_S);
+/// The longest interval WeCom takes.
+const LONGEST_COMPARED_S: u64 = 4 * 60 * 60;
+/// By how much the intervals of two messages may differ.
+const SPREAD_S: u64 = 30 * 60;
 
 /// A message WeCom accepted for every recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,14 +77,26 @@ impl<S: TokenStore> WecomClient<S> {
     }
 
     /// The same for a message that may be sent again when it is unclear whether it arrived: WeCom shows
-    /// the very same request only once within [`DUPLICATE_CHECK`].
+    /// the very same request only once within [`SHOWN_ONCE_FOR`].
     ///
-    /// Hazard: not for answers in a conversation, where the same words twice are two answers.
+    /// WeCom compares whole requests, so each `message` names an interval of its own: two messages with
+    /// the same words in one part are two.
     ///
     /// # Errors
     /// As [`WecomClient::send_text`].
-    pub async fn send_text_once(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
-        self.send(to, content, Some(DUPLICATE_CHECK)).await
+    pub async fn send_text_once(
+        &self,
+        to: &[&str],
+        content: &str,
+        message: Uuid,
+    ) -> Result<Sent, SendError> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the remainder is below SPREAD_S"
+        )]
+        let own = (message.as_u128() % u128::from(SPREAD_S)) as u64;
+        let interval = Duration::from_secs(LONGEST_COMPARED_S - own);
+        self.send(to, content, Some(interval)).await
     }
 
     async fn send(

@@ -151,3 +151,13 @@ async fn an_answer_that_comes_after_others_gave_the_part_up_clears_the_doubt() {
     assert_eq!(desk.state(id).await, "sent");
     assert_eq!(desk.shown(), ["一"]);
 }
+
+#[tokio::test]
+async fn two_notices_with_the_same_words_are_two() {
+    let desk = Desk::new().await;
+    for _ in 0..2 {
+        desk.notice("ZhangSan", &["受试者 001 请复核"]).await;
+    }
+    desk.work().await;
+    assert_eq!(desk.shown(), ["受试者 001 请复核"; 2]);
+}

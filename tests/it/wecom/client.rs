@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iit_manager::adapters::wecom::client::{Deadlines, WecomClient};
+use iit_manager::adapters::wecom::client::{Deadlines, SHOWN_ONCE_FOR, WecomClient};
 use iit_manager::adapters::wecom::config::WecomConfig;
 use iit_manager::adapters::wecom::error::SendError;
 use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token};
@@ -255,19 +255,26 @@ async fn ids_of_digits_and_of_any_case_are_people_and_never_departments() {
 #[tokio::test]
 async fn a_message_that_may_be_repeated_is_shown_once_and_any_other_each_time() {
     let (wecom, client) = fresh().await;
-    for _ in 0..2 {
-        client.send_text_once(&["ZhangSan"], "提醒").await.unwrap();
-    }
+    let [one, other] = [1, 2].map(uuid::Uuid::from_u128);
+    let once = async |message| {
+        let sent = client.send_text_once(&["ZhangSan"], "提醒", message);
+        sent.await.unwrap();
+    };
+    once(one).await;
+    once(one).await;
     assert_eq!(contents(&wecom), ["提醒"]);
-    wecom.pass_time(Duration::from_secs(4 * 3600 + 1));
-    client.send_text_once(&["ZhangSan"], "提醒").await.unwrap();
+    once(other).await;
+    assert_eq!(contents(&wecom), ["提醒"; 2], "the same words of another");
+    wecom.pass_time(SHOWN_ONCE_FOR - Duration::from_secs(60));
+    once(one).await;
+    assert_eq!(contents(&wecom).len(), 2);
+    wecom.pass_time(Duration::from_secs(4 * 3600));
+    once(one).await;
+    assert_eq!(contents(&wecom).len(), 3);
     for _ in 0..2 {
         client.send_text(&["ZhangSan"], "未发现问题").await.unwrap();
     }
-    assert_eq!(
-        contents(&wecom),
-        ["提醒", "提醒", "未发现问题", "未发现问题"]
-    );
+    assert_eq!(contents(&wecom).len(), 5, "two answers");
 }
 
 #[tokio::test]
