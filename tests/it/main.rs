@@ -14,6 +14,7 @@ mod demo_run;
 mod demo_study;
 mod edc;
 mod ledger;
+mod outbox;
 mod postgres;
 mod postgres_choice;
 mod queue;
