@@ -151,6 +151,19 @@ pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx
         .map_err(|_| sqlx::Error::WorkerCrashed)?
 }
 
+/// The same for a transaction whose commit does not wait for the disk: for what may be lost with the server,
+/// or is known from elsewhere.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin_unflushed(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    let begin = "BEGIN; SET LOCAL synchronous_commit = off";
+    tokio::spawn(async move { pool.begin_with(begin).await })
+        .await
+        .map_err(|_| sqlx::Error::WorkerCrashed)?
+}
+
 /// Whether the database answers.
 ///
 /// # Errors
