@@ -8,10 +8,10 @@ use std::{
 };
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::{jobs::QUEUES, queue::depth};
+use crate::{jobs::QUEUES, queue::depth, store::schedules::listing};
 
 /// How old depth gauges may be.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -78,7 +78,8 @@ impl Metrics {
         if shown.at.is_some_and(|at| at.elapsed() < MAX_AGE) {
             return Ok(());
         }
-        let depths = depth::depth(&mut *pool.acquire().await?).await?;
+        let mut conn = pool.acquire().await?;
+        let depths = depth::depth(&mut conn).await?;
         // Every queue is shown, and what has emptied since is zero, not its last value.
         shown.queues.extend(QUEUES.map(str::to_owned));
         for queue in QUEUES {
@@ -110,7 +111,20 @@ impl Metrics {
             shown.queues.insert(queue.clone());
             shown.labels.insert((queue, state));
         }
+        schedule_gauges(&mut conn).await?;
         shown.at = Some(Instant::now());
         Ok(())
     }
+}
+
+/// From the table, like the depths: a scheduler process has no metrics page of its own, and one that
+/// does not run can't say that it is late.
+async fn schedule_gauges(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let (missed, lag) = listing::gauges(conn).await?;
+    metrics::gauge!("iit_cron_lag_seconds").set(lag);
+    for (schedule, missed) in missed {
+        metrics::counter!("iit_cron_missed_total", "schedule" => schedule)
+            .absolute(u64::try_from(missed).unwrap_or(0));
+    }
+    Ok(())
 }

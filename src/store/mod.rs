@@ -14,5 +14,6 @@ pub mod projects;
 pub mod replies;
 pub mod results;
 pub mod runs;
+pub mod schedules;
 pub mod skills;
 pub mod wecom_tokens;

@@ -18,9 +18,8 @@ pub const MIN_WINDOW: Duration = ON_TIME;
 const MOST_AT_ONCE: usize = 1000;
 
 /// Which of the late ticks still fire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Policy {
     /// None: what is late is missed.
     None,
@@ -54,7 +53,7 @@ impl Policy {
     }
 }
 
-/// How far back a length of time may be written: `90m`, `24h`, `7d`.
+/// How late a tick may be and still fire; written `90m`, `24h`, `7d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window(Duration);
 

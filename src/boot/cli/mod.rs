@@ -13,6 +13,7 @@ pub mod project;
 pub mod qc;
 pub mod queue;
 pub mod rules;
+pub mod schedule;
 pub mod serve;
 pub mod skills;
 pub mod summary;
@@ -44,7 +45,7 @@ enum Command {
     Web,
     /// 只处理任务 · jobs only.
     Worker(serve::WorkerArgs),
-    /// 只做定时与清理 · housekeeping only.
+    /// 只做定时与清理 · schedules and housekeeping only.
     Scheduler,
     /// 更新数据库结构 · bring the database schema up to date.
     Migrate,
@@ -56,6 +57,8 @@ enum Command {
     Qc(qc::Args),
     /// 任务队列 · depth, dead jobs, retry.
     Queue(queue::Args),
+    /// 定时 · when skills run by themselves, and what became of it.
+    Schedule(schedule::Args),
     /// 待处理清单 · the ledger of findings.
     Pending(pending::Args),
     /// 硬规则 · hard rules over plain files, without a database.
@@ -124,6 +127,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Skills(args) => skills::run(args),
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Schedule(args) => schedule::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),
