@@ -23,7 +23,7 @@ use crate::{
 /// What schedulers are woken by, beside the names of queues.
 const SCHEDULES: &str = "schedules";
 /// The longest sleep: the safety net for lost wake-ups and for a clock that was set.
-const POLL: Duration = Duration::from_secs(30);
+pub const POLL: Duration = Duration::from_secs(30);
 /// The shortest: our sleep may end a little before the database's clock is there.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 
@@ -122,8 +122,9 @@ pub async fn round(pool: &PgPool, wake: &Wake, now: DateTime<Utc>) -> anyhow::Re
     outcome.map(|()| all)
 }
 
-/// Runs rounds until `stop`: sleeps until the next schedule is due, and wakes when schedules change.
-pub async fn run(pool: PgPool, wake: Wake, stop: CancellationToken) {
+/// Runs rounds until `stop`: sleeps until the next schedule is due, at most `poll`, and wakes when
+/// schedules change.
+pub async fn run(pool: PgPool, wake: Wake, poll: Duration, stop: CancellationToken) {
     let mut trouble = 0;
     loop {
         let rounded = async {
@@ -138,8 +139,8 @@ pub async fn run(pool: PgPool, wake: Wake, stop: CancellationToken) {
         let pause = match rounded {
             Ok(next) => {
                 trouble = 0;
-                let next = next.and_then(Result::ok).unwrap_or(POLL);
-                next.clamp(SHORTEST_SLEEP, POLL)
+                let next = next.and_then(Result::ok).unwrap_or(poll);
+                next.min(poll).max(SHORTEST_SLEEP)
             }
             Err(error) => {
                 trouble += 1;

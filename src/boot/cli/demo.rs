@@ -176,7 +176,7 @@ async fn execute(
         let app = wiring.app(wiring.readiness(Some(&worker)));
         parts.add(wiring::serve(listener, app, working.clone()));
         let (pool, wake) = (database.pool.clone(), wiring.wake().clone());
-        parts.add_endless(cron::run(pool, wake, working.clone()));
+        parts.add_endless(cron::run(pool, wake, cron::POLL, working.clone()));
     }
 
     let shown = async {

@@ -110,7 +110,12 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
         if matches!(role, Role::All | Role::Scheduler) {
             let (pool, wake) = (database.pool.clone(), wiring.wake().clone());
             let lease = wiring.config().worker.lease;
-            parts.add_endless(cron::run(pool.clone(), wake.clone(), stop.clone()));
+            parts.add_endless(cron::run(
+                pool.clone(),
+                wake.clone(),
+                cron::POLL,
+                stop.clone(),
+            ));
             if role == Role::Scheduler {
                 // Elsewhere the worker half listens.
                 parts.add_endless(wake.clone().run_listener(pool.clone(), stop.clone()));
