@@ -22,6 +22,7 @@ mod router;
 mod rules;
 mod scenarios;
 mod skills;
+mod soft;
 mod sop;
 mod support;
 mod test_databases;

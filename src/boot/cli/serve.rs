@@ -10,7 +10,10 @@ use crate::{
         logging, process,
         wiring::{self, Parts, Wiring},
     },
-    jobs::{QUEUES, common::cron},
+    jobs::{
+        QUEUES,
+        common::{ask, cron},
+    },
     queue::sweep,
     store::{idempotency, schedules::firings},
     types::clock::Clock,
@@ -146,7 +149,7 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
 }
 
 /// Answers kept for repeated requests are of no use after two days, what became of a schedule after a
-/// year.
+/// year; reservations of calls whose run is gone are resolved.
 async fn tidy(pool: &sqlx::PgPool) {
     let tidied = async {
         let mut conn = pool.acquire().await?;
@@ -157,5 +160,10 @@ async fn tidy(pool: &sqlx::PgPool) {
         Ok((0, 0)) => {}
         Ok((keys, firings)) => tracing::info!(keys, firings, "scheduler.forgotten"),
         Err(error) => tracing::warn!(%error, "scheduler.tidy.failed"),
+    }
+    match ask::settle_abandoned(pool).await {
+        Ok(0) => {}
+        Ok(calls) => tracing::warn!(calls, "scheduler.llm_calls.abandoned"),
+        Err(error) => tracing::warn!(%error, "scheduler.llm_calls.failed"),
     }
 }
