@@ -5,10 +5,12 @@
 //! | [`intent`] | one inbound message → intents → next jobs |
 //! | [`sop_step`] | one SOP node of one run |
 //! | [`batch_qc`] | the plan of a QC request, or one page of it |
+//! | [`cron_skill`] | one firing of a scheduled skill |
 //! | [`deliver`] | one outbound message |
 
 pub mod batch_qc;
 pub mod common;
+pub mod cron_skill;
 pub mod deliver;
 pub mod intent;
 pub mod sop_step;
@@ -79,6 +81,7 @@ impl Jobs {
         jobs.add::<intent::Intent>();
         jobs.add::<sop_step::SopStep>();
         jobs.add::<batch_qc::BatchQc>();
+        jobs.add::<cron_skill::CronSkill>();
         jobs.add::<deliver::Deliver>();
         Arc::new(jobs)
     }
@@ -131,6 +134,10 @@ pub async fn revive(
         },
         deliver::Deliver::KIND => match read::<deliver::Deliver>(payload) {
             Some(job) => crate::store::outbox::revive(conn, job.outbox).await,
+            None => Ok(true),
+        },
+        cron_skill::CronSkill::KIND => match read(payload) {
+            Some(job) => cron_skill::revive(conn, &job).await,
             None => Ok(true),
         },
         // The run took `on_error` and went on.

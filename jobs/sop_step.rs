@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Handle,
     common::{
-        reply, review,
+        notice, reply, review,
         services::Services,
         soft_step::{self, Judged, Talk, Turn},
         steps::{self, RunSteps},
@@ -24,9 +24,7 @@ use crate::{
     skills::Work,
     store::{
         batches,
-        inbox::Channel,
         ledger::{self, Found},
-        outbox::{self, NewOutbound},
         runs::{self, Run, RunState, Seen, Step},
         skills as skill_store, trace,
     },
@@ -381,7 +379,8 @@ impl SopStep {
         steps::write(settlement.conn(), &run.project, &[step], lease, started_at).await?;
         self.note(settlement, &done.talk).await?;
         if let Some(notice) = &done.notice {
-            tell(services, settlement, &at_hand.study, notice).await?;
+            let file = &at_hand.study.project.file;
+            notice::tell(services, settlement, file, &notice.to, &notice.text).await?;
         }
         if state.is_running() {
             self.go_on(settlement, &at_hand.skill, &done.walk).await?;
@@ -548,35 +547,6 @@ async fn stopped(
 ) -> Result<(), JobError> {
     if let Some(batch) = batches::run_stopped(settlement.conn(), run).await? {
         reply::finish_batch(services, settlement, batch).await?;
-    }
-    Ok(())
-}
-
-/// Puts a notice into the outbox of everybody it is for and who did not get the very same this week.
-async fn tell(
-    services: &Services,
-    settlement: &mut Settlement,
-    study: &Study,
-    notice: &Notice,
-) -> Result<(), JobError> {
-    for recipient in study.recipients(&notice.to) {
-        // The same notice every night is read by nobody.
-        let told =
-            outbox::told_lately(settlement.conn(), study.id(), &recipient, &notice.text).await?;
-        if told {
-            continue;
-        }
-        let outbound = NewOutbound {
-            message: None,
-            project: Some(study.id()),
-            channel: Channel::Wecom,
-            recipient: &recipient,
-            text: &notice.text,
-            chips: &[],
-            degraded: false,
-            parts: &[],
-        };
-        reply::send(services, settlement, &outbound).await?;
     }
     Ok(())
 }

@@ -18,13 +18,17 @@
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
+//! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
+//! | [`notice`] | telling people of a study something they did not ask for |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 //! | [`way_out`] | may a part leave for WeCom, and what its answer means |
 
 pub mod answer;
 pub mod ask;
+pub mod cron;
 pub mod mixed_ids;
 pub mod model;
+pub mod notice;
 pub mod page;
 pub mod parts;
 pub mod records;

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     adapters::wecom::split::{MAX_TEXT_BYTES, split_text},
     engines::router::texts,
-    jobs::deliver::Deliver,
+    jobs::{cron_skill, deliver::Deliver},
     queue::{JobError, NewJob, Settlement},
     store::{
         batches, conversations,
@@ -22,7 +22,8 @@ use crate::{
     types::ids::{BatchId, MessageId, OutboxId},
 };
 
-/// Ends a batch that is complete: the part of the reply that waited for it is written.
+/// Ends a batch that is complete: the part of the reply that waited for it is written; where nobody
+/// waits, because a schedule started it, people are told if it went wrong.
 ///
 /// # Errors
 /// The database failed.
@@ -35,7 +36,7 @@ pub async fn finish_batch(
         return Ok(());
     };
     let Some((message, part)) = batch.reply_to else {
-        return Ok(());
+        return cron_skill::batch_ended(services, settlement, &batch).await;
     };
     let outcome = if batch.total <= DETAILED_RECORDS {
         let runs = results::runs(settlement.conn(), id).await?;

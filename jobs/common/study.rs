@@ -1,7 +1,7 @@
 //! A study at hand: its settings, its data source, and its skills compiled for its dictionary.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -20,7 +20,7 @@ use crate::{
         projects::{self, Project},
         skills::StoredSkill,
     },
-    types::{dictionary::Dictionary, project::Role, record::Record},
+    types::{dictionary::Dictionary, record::Record},
 };
 
 /// Compiled skills kept at most; a process works on few studies at a time.
@@ -76,37 +76,6 @@ impl Study {
             roles: &self.project.file.fields,
             visits: &self.project.file.visits,
         }
-    }
-
-    /// Who `names` are: groups of the project file become their members; nobody named means the
-    /// study's coordinators, or, where it has none, its data managers and then its investigators.
-    #[must_use]
-    pub fn recipients(&self, names: &[String]) -> Vec<String> {
-        let file = &self.project.file;
-        let mut people: Vec<String> = Vec::new();
-        for name in names {
-            match file.groups.get(name) {
-                Some(group) => people.extend(group.iter().cloned()),
-                None => people.push(name.clone()),
-            }
-        }
-        if names.is_empty() {
-            let of = |role: Role| {
-                file.members
-                    .iter()
-                    .filter(move |member| member.role == role)
-                    .map(|member| member.wecom_user.clone())
-            };
-            for role in [Role::Crc, Role::Dm, Role::Pi, Role::Admin] {
-                people.extend(of(role));
-                if !people.is_empty() {
-                    break;
-                }
-            }
-        }
-        let mut seen = HashSet::new();
-        people.retain(|person| seen.insert(person.to_lowercase()));
-        people
     }
 
     /// The site a record belongs to, where the study has sites.

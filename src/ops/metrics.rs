@@ -14,7 +14,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     jobs::QUEUES,
     queue::depth,
-    store::{outbox, wecom_gate},
+    store::{outbox, schedules::listing, wecom_gate},
 };
 
 /// How old depth gauges may be.
@@ -86,7 +86,6 @@ impl Metrics {
         let mut conn = pool.acquire().await?;
         let depths = depth::depth(&mut conn).await?;
         show_sending(&mut conn, &mut shown.causes).await?;
-        drop(conn);
         // Every queue is shown, and what has emptied since is zero, not its last value.
         shown.queues.extend(QUEUES.map(str::to_owned));
         for queue in QUEUES {
@@ -118,6 +117,7 @@ impl Metrics {
             shown.queues.insert(queue.clone());
             shown.labels.insert((queue, state));
         }
+        schedule_gauges(&mut conn).await?;
         shown.at = Some(Instant::now());
         Ok(())
     }
@@ -144,6 +144,18 @@ async fn show_sending(
             .map_or(0, |of| of.1);
         #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
         metrics::gauge!("iit_outbox", "state" => state).set(messages as f64);
+    }
+    Ok(())
+}
+
+/// From the table, like the depths: a scheduler process has no metrics page of its own, and one that
+/// does not run can't say that it is late.
+async fn schedule_gauges(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let (missed, lag) = listing::gauges(conn).await?;
+    metrics::gauge!("iit_cron_lag_seconds").set(lag);
+    for (schedule, missed) in missed {
+        metrics::counter!("iit_cron_missed_total", "schedule" => schedule)
+            .absolute(u64::try_from(missed).unwrap_or(0));
     }
     Ok(())
 }

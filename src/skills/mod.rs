@@ -30,7 +30,8 @@ pub use fault::{Fault, FaultKind, Place};
 pub use final_state::{FinalState, Standing};
 pub use model::{Body, Node, Report, Routes, Skill, Sop, TOOLS, Target, Work};
 
-use read::{Config, Content, Envelope, Reader};
+use read::{Content, Envelope, Reader};
+use schedule::Timing;
 use text::Document;
 
 /// The JSON Schema of a skill file, for editors.
@@ -73,9 +74,13 @@ pub fn from_config(
     let envelope = Envelope {
         skill_type: skill_type.to_owned(),
         name: Some(name.to_owned()),
-        schedule: schedule.map(ToOwned::to_owned),
+        timing: Timing {
+            schedule: schedule.map(ToOwned::to_owned),
+            ..Timing::default()
+        },
         config,
         path: "",
+        is_file: false,
     };
     let skill = build(&mut reader, envelope);
     sorted(skill, reader.faults)
@@ -98,7 +103,7 @@ fn build(reader: &mut Reader<'_>, envelope: Envelope<'_>) -> Option<Skill> {
     check_type(reader, &envelope.skill_type);
     let path = envelope.path;
     let config = reader.config(envelope.config, path)?;
-    let schedule = one_schedule(reader, &envelope, &config);
+    let (schedule, catch_up) = schedule::merge(reader, &envelope, &config);
     let name = envelope
         .name
         .or(config.name)
@@ -116,6 +121,7 @@ fn build(reader: &mut Reader<'_>, envelope: Envelope<'_>) -> Option<Skill> {
         skill_type: envelope.skill_type,
         name,
         schedule,
+        catch_up,
         config: envelope.config.clone(),
         config_path: path.to_owned(),
         body: body?,
@@ -133,29 +139,5 @@ fn check_type(reader: &mut Reader<'_>, skill_type: &str) {
         let what = format!("`{skill_type}` 只能含字母、数字、`_`、`-`、`.`，最多 64 个字符");
         let fault = Fault::new(FaultKind::BadValue, "skillType", what);
         reader.fault(fault.hint("裸技能的类型取自文件名 a bare skill is named by its file"));
-    }
-}
-
-/// The schedule, which may stand in the envelope or in the configuration.
-fn one_schedule(
-    reader: &mut Reader<'_>,
-    envelope: &Envelope<'_>,
-    config: &Config,
-) -> Option<String> {
-    if let Some(written) = &envelope.schedule {
-        reader.schedule(written, "");
-    }
-    if let Some(written) = &config.schedule {
-        reader.schedule(written, envelope.path);
-    }
-    match (&envelope.schedule, &config.schedule) {
-        (Some(outer), Some(inner)) if outer != inner => {
-            let what = format!("`schedule` 写了两次且不同：`{outer}` 和 `{inner}`");
-            let fault = Fault::new(FaultKind::BadValue, "schedule", what);
-            reader.fault(fault.hint("保留一个 keep one of them"));
-            None
-        }
-        (Some(written), _) | (None, Some(written)) => Some(written.clone()),
-        (None, None) => None,
     }
 }

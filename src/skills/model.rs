@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::final_state::FinalState;
-use crate::types::rule::RuleSpec;
+use crate::types::{catch_up::CatchUp, rule::RuleSpec};
 
 /// Tools a node may name. Read-only ones first; the last four change or send something and are for
 /// SOPs only. `update_record` and `write_clinical_data` are one tool.
@@ -34,6 +34,8 @@ pub struct Skill {
     pub name: String,
     /// Five-field cron in the project's time zone; Monday = 1, Sunday = 0 or 7.
     pub schedule: Option<String>,
+    /// What becomes of the times nobody was there for.
+    pub catch_up: CatchUp,
     /// The configuration as written, comments apart: what is stored and pinned by a run.
     pub config: Value,
     /// Where `config` stood in its file: `config`, or empty for a bare skill. Paths of faults found

@@ -10,7 +10,7 @@ use super::{
     model::{Report, TOOLS, Work},
     node_type::{self, NodeType},
     rules::read_rules,
-    schedule,
+    schedule::Timing,
     text::{Document, MAX_FAULTS, join},
 };
 
@@ -151,16 +151,19 @@ impl<'d> Reader<'d> {
             return Some(Envelope {
                 skill_type: given_type.to_owned(),
                 name: None,
-                schedule: None,
+                timing: Timing::default(),
                 config: root,
                 path: "",
+                is_file: true,
             });
         }
-        const KEYS: [&str; 7] = [
+        const KEYS: [&str; 9] = [
             "skillType",
             "skill_type",
             "name",
             "schedule",
+            "catchup",
+            "catchup_window",
             "config",
             "description",
             "$schema",
@@ -170,7 +173,7 @@ impl<'d> Reader<'d> {
             .text(map, "", "skillType")
             .or_else(|| self.text(map, "", "skill_type"));
         let name = self.text(map, "", "name");
-        let schedule = self.text(map, "", "schedule");
+        let timing = self.timing(map, "");
         let Some(config) = map.get("config") else {
             self.missing("", "config");
             return None;
@@ -178,9 +181,10 @@ impl<'d> Reader<'d> {
         Some(Envelope {
             skill_type: skill_type.unwrap_or_else(|| given_type.to_owned()),
             name,
-            schedule,
+            timing,
             config,
             path: "config",
+            is_file: true,
         })
     }
 
@@ -188,19 +192,29 @@ impl<'d> Reader<'d> {
     pub(super) fn config(&mut self, config: &Value, path: &str) -> Option<Config> {
         let map = self.object(config, path)?;
         let has = |keys: &[&str]| keys.iter().any(|key| map.contains_key(*key));
-        let schedule = self.text(map, path, "schedule");
+        let timing = self.timing(map, path);
         let name = self.text(map, path, "name");
         let content = if !has(&["nodes", "start_node"]) && has(&["recipients", "sections"]) {
-            const KEYS: [&str; 5] = ["name", "schedule", "recipients", "sections", "description"];
+            const KEYS: [&str; 7] = [
+                "name",
+                "schedule",
+                "catchup",
+                "catchup_window",
+                "recipients",
+                "sections",
+                "description",
+            ];
             self.only_keys(map, path, &KEYS);
             Content::Report(Report {
                 recipients: self.texts(map, path, "recipients").unwrap_or_default(),
                 sections: self.texts(map, path, "sections").unwrap_or_default(),
             })
         } else {
-            const KEYS: [&str; 6] = [
+            const KEYS: [&str; 8] = [
                 "name",
                 "schedule",
+                "catchup",
+                "catchup_window",
                 "start_node",
                 "nodes",
                 "description",
@@ -215,19 +229,9 @@ impl<'d> Reader<'d> {
         };
         Some(Config {
             name,
-            schedule,
+            timing,
             content,
         })
-    }
-
-    /// Notes a schedule that would never fire as meant.
-    pub(super) fn schedule(&mut self, written: &str, path: &str) {
-        if let Err(what) = schedule::check(written) {
-            let fault = Fault::new(FaultKind::Schedule, join(path, "schedule"), what);
-            self.fault(
-                fault.hint("五段：分 时 日 月 周，周一 = 1，周日 = 0 或 7，如 \"0 9 * * 1\""),
-            );
-        }
     }
 
     fn nodes(&mut self, map: &Map<String, Value>, path: &str) -> BTreeMap<String, DraftNode> {
@@ -373,20 +377,22 @@ pub(super) struct Envelope<'v> {
     pub(super) skill_type: String,
     /// Its name, when the envelope says one.
     pub(super) name: Option<String>,
-    /// Its schedule, when the envelope says one.
-    pub(super) schedule: Option<String>,
+    /// When it runs, as far as the envelope says.
+    pub(super) timing: Timing,
     /// The configuration.
     pub(super) config: &'v Value,
     /// Where the configuration stands.
     pub(super) path: &'static str,
+    /// It came from a file, which holds all there is to say; a row has columns beside it.
+    pub(super) is_file: bool,
 }
 
 /// A configuration, read but not checked.
 pub(super) struct Config {
     /// Its name, when it says one.
     pub(super) name: Option<String>,
-    /// Its schedule, when it says one.
-    pub(super) schedule: Option<String>,
+    /// When it runs, as far as the configuration says.
+    pub(super) timing: Timing,
     /// SOP or report.
     pub(super) content: Content,
 }

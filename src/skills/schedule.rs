@@ -1,82 +1,149 @@
-//! Schedules: five-field cron in the project's time zone, Monday = 1, Sunday = 0 or 7.
+//! When a skill runs by itself: `schedule`, and beside it what becomes of missed times, `catchup` and
+//! `catchup_window`. They stand in the envelope or in the configuration.
 
-use chrono::{TimeZone, Utc};
-use croner::{
-    Cron,
-    parser::{CronParser, Seconds, Year},
+use serde_json::{Map, Value};
+
+use super::{
+    fault::{Fault, FaultKind},
+    read::{Config, Envelope, Reader},
+    text::join,
 };
-
-/// Parses a schedule.
-///
-/// # Errors
-/// What is wrong, as one sentence: not five fields, a field out of range, a date that never comes.
-pub fn parse(written: &str) -> Result<Cron, String> {
-    let fields = written.split_whitespace().count();
-    if fields != 5 {
-        return Err(format!("`{written}` 有 {fields} 段，应为 5 段"));
-    }
-    CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build()
-        .parse(written)
-        .map_err(|error| format!("`{written}` 读不懂：{error}"))
-}
+use crate::types::{
+    catch_up::{CatchUp, Policy, Window},
+    cron::Expression,
+};
 
 /// Checks a schedule, including that it fires at all.
 ///
 /// # Errors
-/// As [`parse`].
+/// What is wrong, as one sentence.
 pub fn check(written: &str) -> Result<(), String> {
-    let cron = parse(written)?;
-    // Any start shows whether a date exists at all: the leap-year cycle is searched through.
-    let start = Utc
-        .with_ymd_and_hms(2024, 1, 1, 0, 0, 0)
-        .single()
-        .unwrap_or_default();
-    cron.find_next_occurrence(&start, true)
-        .map(|_| ())
-        .map_err(|_| format!("`{written}` 永远不会到来 never fires"))
+    Expression::parse(written).map(|_| ())
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        reason = "a failed expectation is the test's verdict"
-    )]
+/// What one place of a file says about when a skill runs.
+#[derive(Debug, Default)]
+pub(super) struct Timing {
+    /// Five-field cron.
+    pub(super) schedule: Option<String>,
+    /// Which missed times are caught up with.
+    pub(super) catchup: Option<Policy>,
+    /// How late they may be.
+    pub(super) window: Option<Window>,
+}
 
-    use chrono::{Datelike, TimeZone, Utc, Weekday};
-
-    use super::{check, parse};
-
-    #[test]
-    fn monday_is_one_and_sunday_is_zero_or_seven() {
-        let start = Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap();
-        for (written, weekday) in [
-            ("0 9 * * 1", Weekday::Mon),
-            ("0 9 * * 0", Weekday::Sun),
-            ("0 9 * * 7", Weekday::Sun),
-        ] {
-            let next = parse(written).unwrap().find_next_occurrence(&start, true);
-            assert_eq!(next.unwrap().weekday(), weekday, "{written}");
+impl Reader<'_> {
+    /// Reads what `map` says about when a skill runs, and notes what could not be meant.
+    pub(super) fn timing(&mut self, map: &Map<String, Value>, path: &str) -> Timing {
+        let policy = self.text(map, path, "catchup");
+        let window = self.text(map, path, "catchup_window");
+        Timing {
+            schedule: self.text(map, path, "schedule"),
+            catchup: policy.and_then(|written| {
+                let policy = Policy::parse(&written);
+                if policy.is_none() {
+                    let what = format!("没有 `{written}` 这种补跑方式");
+                    let fault = Fault::new(FaultKind::BadValue, join(path, "catchup"), what);
+                    self.fault(fault.hint_near(&written, Policy::NAMES));
+                }
+                policy
+            }),
+            window: window.and_then(|written| match written.parse() {
+                Ok(window) => Some(window),
+                Err(what) => {
+                    let path = join(path, "catchup_window");
+                    self.fault(Fault::new(FaultKind::BadValue, path, what));
+                    None
+                }
+            }),
         }
     }
 
-    #[test]
-    fn a_schedule_that_cannot_be_meant_is_refused() {
-        for written in [
-            "0 0 9 * * 1",
-            "@weekly",
-            "60 9 * * 1",
-            "0 9 * * 8",
-            "0 9 30 2 *",
-            "",
-            "每周一",
-        ] {
-            assert!(check(written).is_err(), "{written}");
+    /// Notes a schedule that would never fire as meant.
+    fn schedule(&mut self, written: &str, path: &str) {
+        if let Err(what) = check(written) {
+            let fault = Fault::new(FaultKind::Schedule, join(path, "schedule"), what);
+            self.fault(
+                fault.hint("五段：分 时 日 月 周，周一 = 1，周日 = 0 或 7，如 \"0 9 * * 1\""),
+            );
         }
-        assert_eq!(check("*/15 8-18 * * 1-5"), Ok(()));
-        assert_eq!(check("0 0 29 2 *"), Ok(()));
     }
+}
+
+/// The schedule and its catch-up, out of the two places they may stand in.
+pub(super) fn merge(
+    reader: &mut Reader<'_>,
+    envelope: &Envelope<'_>,
+    config: &Config,
+) -> (Option<String>, CatchUp) {
+    let (outer, inner) = (&envelope.timing, &config.timing);
+    if let Some(written) = &outer.schedule {
+        reader.schedule(written, "");
+    }
+    if let Some(written) = &inner.schedule {
+        reader.schedule(written, envelope.path);
+    }
+    let schedule = one(reader, "schedule", &outer.schedule, &inner.schedule);
+    let names = |policy: Option<Policy>| policy.map(|policy| policy.as_str().to_owned());
+    let policy = one(
+        reader,
+        "catchup",
+        &names(outer.catchup),
+        &names(inner.catchup),
+    )
+    .and_then(|name| Policy::parse(&name));
+    let texts = |window: Option<Window>| window.map(|window| window.to_string());
+    let window = one(
+        reader,
+        "catchup_window",
+        &texts(outer.window),
+        &texts(inner.window),
+    )
+    .and_then(|text| text.parse::<Window>().ok());
+    // What is written and has no effect is a mistake.
+    let place = |key: &str, is_outer: bool| match is_outer {
+        true => key.to_owned(),
+        false => join(envelope.path, key),
+    };
+    if policy == Some(Policy::None) && window.is_some() {
+        let path = place("catchup_window", outer.window.is_some());
+        let what = "`catchup` 为 `none` 时没有补跑，也就没有期限";
+        let fault = Fault::new(FaultKind::BadValue, path, what);
+        reader.fault(fault.hint("去掉它，或改用 `last` remove it, or use `last`"));
+    }
+    if envelope.is_file && schedule.is_none() {
+        for (key, is_outer, is_written) in [
+            ("catchup", outer.catchup.is_some(), policy.is_some()),
+            ("catchup_window", outer.window.is_some(), window.is_some()),
+        ] {
+            if is_written {
+                let what = format!("写了 `{key}` 却没有 `schedule`");
+                let fault = Fault::new(FaultKind::BadValue, place(key, is_outer), what);
+                reader.fault(fault.hint("加上 `schedule`，或去掉它 add a schedule, or remove it"));
+            }
+        }
+    }
+    let catch_up = CatchUp {
+        policy: policy.unwrap_or_default(),
+        window: window.unwrap_or_default(),
+    };
+    (schedule, catch_up)
+}
+
+/// What is written once, or twice the same.
+fn one(
+    reader: &mut Reader<'_>,
+    key: &str,
+    outer: &Option<String>,
+    inner: &Option<String>,
+) -> Option<String> {
+    if let (Some(outer), Some(inner)) = (outer, inner)
+        && outer != inner
+    {
+        let what = format!("`{key}` 写了两次且不同：`{outer}` 和 `{inner}`");
+        let fault = Fault::new(FaultKind::BadValue, key, what);
+        reader.fault(fault.hint("保留一个 keep one of them"));
+        return None;
+    }
+    outer.as_ref().or(inner.as_ref()).cloned()
 }

@@ -15,6 +15,7 @@ use super::{
     Body, Fault, FaultKind, FinalState, JSON_SCHEMA, Place, TOOLS, Target, Work, from_config, load,
     node_type::{NAMES, NodeType, RULE_KEYS},
 };
+use crate::types::catch_up::Policy;
 
 /// The faults of `text`, one a line.
 fn faults(text: impl AsRef<[u8]>) -> String {
@@ -145,6 +146,12 @@ fn node_and_rule_faults_name_the_place_and_what_to_write() {
         ("bad schedule", r#"{ "skillType": "r", "schedule": "0 9 * * 8", "config": { "sections": [] } }"#.to_owned()),
         ("two schedules", r#"{ "skillType": "r", "schedule": "0 9 * * 1", "config": { "schedule": "0 8 * * 1", "sections": [] } }"#.to_owned()),
         ("six fields", r#"{ "skillType": "r", "config": { "schedule": "0 0 9 * * 1", "sections": [] } }"#.to_owned()),
+        ("unknown policy", r#"{ "skillType": "r", "schedule": "0 9 * * 1", "catchup": "lst", "config": { "sections": [] } }"#.to_owned()),
+        ("bad window", r#"{ "skillType": "r", "config": { "schedule": "0 9 * * 1", "catchup_window": "1 day", "sections": [] } }"#.to_owned()),
+        ("window as a number", r#"{ "skillType": "r", "schedule": "0 9 * * 1", "catchup_window": 24, "config": { "sections": [] } }"#.to_owned()),
+        ("a window for nothing", r#"{ "skillType": "r", "schedule": "0 9 * * 1", "catchup": "none", "config": { "catchup_window": "24h", "sections": [] } }"#.to_owned()),
+        ("two policies", r#"{ "skillType": "r", "schedule": "0 9 * * 1", "catchup": "all", "config": { "catchup": "last", "sections": [] } }"#.to_owned()),
+        ("catch-up without a schedule", r#"{ "skillType": "r", "catchup": "all", "config": { "catchup_window": "2h", "sections": [] } }"#.to_owned()),
         ("wrapper without config", r#"{ "skillType": "r", "start_node": "a" }"#.to_owned()),
         ("bad type name", r#"{ "skillType": "../r", "config": { "sections": [] } }"#.to_owned()),
         ("mistyped report key", r#"{ "skillType": "r", "config": { "recipient": "x", "sections": [] } }"#.to_owned()),
@@ -341,6 +348,30 @@ fn a_stored_skill_loads_to_what_its_file_loaded_to() {
 }
 
 #[test]
+fn catch_up_stands_beside_the_schedule_and_is_the_last_time_of_a_day_by_default() {
+    let catch_up = |envelope: &str, config: &str| {
+        let text = format!(
+            r#"{{ "skillType": "r", {envelope} "config": {{ {config} "sections": [] }} }}"#
+        );
+        let skill = load(text.as_bytes(), "r").unwrap();
+        (skill.catch_up.policy, skill.catch_up.window.to_string())
+    };
+    let at_nine = r#""schedule": "0 9 * * 1","#;
+    assert_eq!(catch_up("", ""), (Policy::Last, "24h".to_owned()));
+    assert_eq!(
+        catch_up(at_nine, r#""catchup": "all", "catchup_window": "7d","#),
+        (Policy::All, "7d".to_owned())
+    );
+    assert_eq!(
+        catch_up(&format!(r#"{at_nine} "catchup": "none","#), ""),
+        (Policy::None, "24h".to_owned())
+    );
+    // A stored skill has its schedule in a column beside its configuration.
+    let config = json!({ "catchup": "all", "sections": [] });
+    assert!(from_config("r", "r", None, &config).is_ok());
+}
+
+#[test]
 fn the_schema_for_editors_knows_the_same_words_as_the_loader() {
     let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
     let defs = &schema["$defs"];
@@ -374,6 +405,12 @@ fn the_schema_for_editors_knows_the_same_words_as_the_loader() {
         RULE_KEYS.into_iter().map(ToOwned::to_owned).collect()
     );
     assert_eq!(defs["tool_name"]["enum"], json!(TOOLS));
+    assert_eq!(defs["catchup"]["enum"], json!(Policy::NAMES));
+    for name in ["sop", "report", "wrapped"] {
+        for key in ["schedule", "catchup", "catchup_window"] {
+            assert!(keys(name).contains(key), "{name} {key}");
+        }
+    }
 }
 
 proptest! {

@@ -16,6 +16,7 @@ pub mod projects;
 pub mod replies;
 pub mod results;
 pub mod runs;
+pub mod schedules;
 pub mod skills;
 pub mod trace;
 pub mod wecom_gate;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sqlx::{PgConnection, types::Json};
 
-use super::audit;
+use super::{audit, schedules};
 use crate::types::project::ProjectFile;
 
 /// A study as the program works with it.
@@ -95,6 +95,9 @@ pub async fn apply(
         .execute(&mut *conn)
         .await?;
     }
+    // In another time zone the schedules are due at other moments.
+    let now = schedules::now(&mut *conn).await?;
+    schedules::follow_changes(&mut *conn, Some(&file.id), now).await?;
     audit::record(
         conn,
         audit::Entry {

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use super::audit;
+use super::{audit, schedules};
+use crate::types::catch_up::CatchUp;
 
 /// A skill at one version. `config` is the SOP as written (comments gone).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,19 +29,39 @@ pub fn pins(skills: &[StoredSkill]) -> Vec<(String, i32)> {
         .collect()
 }
 
-/// Creates or updates a skill; a changed configuration becomes a new version. Returns the version.
+/// A skill to be stored.
+#[derive(Debug, Clone)]
+pub struct NewSkill<'a> {
+    /// `eligibility`, `visit_window`, …
+    pub skill_type: &'a str,
+    /// What people call it.
+    pub name: &'a str,
+    /// Five-field cron.
+    pub schedule: Option<&'a str>,
+    /// What becomes of times nobody was there for.
+    pub catch_up: CatchUp,
+    /// The configuration as written (comments gone).
+    pub config: &'a Value,
+}
+
+/// Creates or updates a skill; a changed configuration becomes a new version. Its schedule follows.
+/// Returns the version.
 ///
 /// # Errors
 /// The database failed.
 pub async fn apply(
     conn: &mut PgConnection,
     project: &str,
-    skill_type: &str,
-    name: &str,
-    schedule: Option<&str>,
-    config: &Value,
+    skill: &NewSkill<'_>,
     actor: &str,
 ) -> Result<i32, sqlx::Error> {
+    let NewSkill {
+        skill_type,
+        name,
+        schedule,
+        catch_up,
+        config,
+    } = *skill;
     let before = sqlx::query!(
         r#"SELECT version, config FROM iit_skills WHERE project_id = $1 AND skill_type = $2 FOR UPDATE"#,
         project,
@@ -62,6 +83,8 @@ pub async fn apply(
     )
     .fetch_one(&mut *conn)
     .await?;
+    let now = schedules::now(&mut *conn).await?;
+    schedules::follow(&mut *conn, project, skill_type, Some(catch_up), now).await?;
     if before.as_ref().is_none_or(|old| old.version != version) {
         audit::record(
             conn,

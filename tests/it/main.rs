@@ -9,6 +9,7 @@ mod api;
 mod architecture;
 mod cli;
 mod commands;
+mod cron;
 mod database;
 mod demo_run;
 mod demo_study;

@@ -27,7 +27,7 @@ use crate::{
         logging, postgres, process,
         wiring::{self, Parts, Wiring, common_parts},
     },
-    jobs::QUEUES,
+    jobs::{QUEUES, common::cron},
     store::projects,
     types::{
         clock::Clock,
@@ -175,6 +175,8 @@ async fn execute(
         address = listener.local_addr().unwrap_or(bind);
         let app = wiring.app(wiring.readiness(Some(&worker)));
         parts.add(wiring::serve(listener, app, working.clone()));
+        let (pool, wake) = (database.pool.clone(), wiring.wake().clone());
+        parts.add_endless(cron::run(pool, wake, cron::POLL, working.clone()));
     }
 
     let shown = async {

@@ -15,6 +15,7 @@ pub mod project;
 pub mod qc;
 pub mod queue;
 pub mod rules;
+pub mod schedule;
 pub mod serve;
 pub mod skills;
 pub mod summary;
@@ -46,7 +47,7 @@ enum Command {
     Web,
     /// 只处理任务 · jobs only.
     Worker(serve::WorkerArgs),
-    /// 只做定时与清理 · housekeeping only.
+    /// 只做定时与清理 · schedules and housekeeping only.
     Scheduler,
     /// 更新数据库结构 · bring the database schema up to date.
     Migrate,
@@ -60,6 +61,8 @@ enum Command {
     Queue(queue::Args),
     /// 发出的消息 · messages that did not surely arrive; send one again.
     Outbox(outbox::Args),
+    /// 定时 · when skills run by themselves, and what became of it.
+    Schedule(schedule::Args),
     /// 大模型 · what the language model costs, and whether it is asked.
     Llm(llm::Args),
     /// 待处理清单 · the ledger of findings.
@@ -131,6 +134,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Outbox(args) => outbox::run(args),
+        Command::Schedule(args) => schedule::run(args),
         Command::Llm(args) => llm::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),

@@ -17,6 +17,7 @@ use crate::{
         database::{Database, query_failed},
         logging, process,
     },
+    jobs::common::cron,
     skills::schedule,
     store::{projects, skills},
     types::{
@@ -196,7 +197,11 @@ pub async fn apply(pool: &sqlx::PgPool, project: &ProjectFile) -> Result<bool, F
         tx.commit().await?;
         Ok::<_, sqlx::Error>(changed)
     };
-    applied.await.map_err(query_failed)
+    let changed = applied.await.map_err(query_failed)?;
+    if changed {
+        cron::wake_schedulers(pool).await;
+    }
+    Ok(changed)
 }
 
 /// Every field that the project file names is one the study has, of a type that fits.

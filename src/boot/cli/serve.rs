@@ -10,9 +10,12 @@ use crate::{
         logging, process,
         wiring::{self, Parts, Wiring},
     },
-    jobs::{QUEUES, common::ask},
+    jobs::{
+        QUEUES,
+        common::{ask, cron},
+    },
     queue::sweep,
-    store::idempotency,
+    store::{idempotency, schedules::firings},
     types::clock::Clock,
 };
 
@@ -38,7 +41,7 @@ pub enum Role {
     Web,
     /// Jobs only.
     Worker,
-    /// Housekeeping (and, later, schedules).
+    /// Schedules and housekeeping.
     Scheduler,
 }
 
@@ -110,6 +113,16 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
         if matches!(role, Role::All | Role::Scheduler) {
             let (pool, wake) = (database.pool.clone(), wiring.wake().clone());
             let lease = wiring.config().worker.lease;
+            parts.add_endless(cron::run(
+                pool.clone(),
+                wake.clone(),
+                cron::POLL,
+                stop.clone(),
+            ));
+            if role == Role::Scheduler {
+                // Elsewhere the worker half listens.
+                parts.add_endless(wake.clone().run_listener(pool.clone(), stop.clone()));
+            }
             parts.add_endless(sweep::run(pool.clone(), wake, lease, stop.clone()));
             let stop = stop.clone();
             parts.add_endless(async move {
@@ -135,13 +148,17 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
     })
 }
 
-/// Answers kept for repeated requests are of no use after two days; reservations of calls whose run is gone
-/// are resolved.
+/// Answers kept for repeated requests are of no use after two days, what became of a schedule after a
+/// year; reservations of calls whose run is gone are resolved.
 async fn tidy(pool: &sqlx::PgPool) {
-    let tidied = async { idempotency::forget_old(&mut *pool.acquire().await?).await };
+    let tidied = async {
+        let mut conn = pool.acquire().await?;
+        let keys = idempotency::forget_old(&mut conn).await?;
+        Ok::<_, sqlx::Error>((keys, firings::forget_old(&mut conn).await?))
+    };
     match tidied.await {
-        Ok(0) => {}
-        Ok(keys) => tracing::info!(keys, "scheduler.idempotency_keys.forgotten"),
+        Ok((0, 0)) => {}
+        Ok((keys, firings)) => tracing::info!(keys, firings, "scheduler.forgotten"),
         Err(error) => tracing::warn!(%error, "scheduler.tidy.failed"),
     }
     match ask::settle_abandoned(pool).await {

@@ -15,6 +15,7 @@ use super::{
     output,
     pending::require_project,
     project::{self, actor},
+    schedule,
 };
 use crate::{
     adapters::edc::{EdcError, EdcPool},
@@ -23,8 +24,9 @@ use crate::{
         logging, process,
     },
     engines::{rules::Study, sop::CompiledSkill},
+    jobs::common::cron,
     skills::{Body, Fault, FaultKind, Skill, Work, from_config, load_document, text},
-    store::skills::{self as skill_store, StoredSkill},
+    store::skills::{self as skill_store, NewSkill, StoredSkill},
     types::{
         dictionary::Dictionary,
         project::{ProjectFile, Visit},
@@ -87,14 +89,20 @@ fn apply(project: &str, skill_type: Option<&str>, path: &Path) -> CommandResult 
             drop(conn);
             let mut file = known.file;
             file.aliases = known.aliases;
-            apply_to(&database.pool, &file, skill_type, path).await
+            let applied = apply_to(&database.pool, &file, skill_type, path).await?;
+            let schedules = schedule::of_project(&database.pool, &file.id).await?;
+            Ok::<_, Failure>((applied, schedules))
         };
         let applied = applied.await;
         database.close().await?;
-        for (skill, version) in applied? {
+        let (applied, schedules) = applied?;
+        for (skill, version) in applied {
             output::say(format_args!(
                 "技能 {skill}：第 {version} 版 · version {version}"
             ))?;
+            if let Some(line) = schedules.iter().find(|line| line.skill_type == skill) {
+                output::say(format_args!("  {}", schedule::in_words(line)))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -142,22 +150,22 @@ pub async fn apply_to(
         let mut tx = pool.begin().await?;
         let mut versions = Vec::new();
         for (_, skill) in &loaded.skills {
-            let version = skill_store::apply(
-                &mut tx,
-                &project.id,
-                &skill.skill_type,
-                &skill.name,
-                skill.schedule.as_deref(),
-                &skill.config,
-                &actor(),
-            )
-            .await?;
+            let new = NewSkill {
+                skill_type: &skill.skill_type,
+                name: &skill.name,
+                schedule: skill.schedule.as_deref(),
+                catch_up: skill.catch_up,
+                config: &skill.config,
+            };
+            let version = skill_store::apply(&mut tx, &project.id, &new, &actor()).await?;
             versions.push((skill.skill_type.clone(), version));
         }
         tx.commit().await?;
         Ok::<_, sqlx::Error>(versions)
     };
-    stored.await.map_err(query_failed)
+    let versions = stored.await.map_err(query_failed)?;
+    cron::wake_schedulers(pool).await;
+    Ok(versions)
 }
 
 fn check(path: &Path, project: Option<&Path>) -> CommandResult {
