@@ -15,9 +15,11 @@
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
+//! | [`cancel`] | ending a job that nobody wants any more |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod cancel;
 pub mod mixed_ids;
 pub mod page;
 pub mod parts;

@@ -81,17 +81,11 @@ impl Lease {
         if !fenced {
             return Err(SettleError::LostLease(self.job));
         }
-        let mut queues = BTreeSet::new();
         // The next of the group or of a limited queue, or this job itself, becomes claimable.
         let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
-        if self.group.is_some() || self.limited || stays {
-            queues.insert(self.queue.clone());
-        }
-        Ok(Settlement {
-            tx,
-            wake: wake.clone(),
-            queues,
-        })
+        let frees = self.group.is_some() || self.limited || stays;
+        let queues = frees.then(|| self.queue.clone());
+        Ok(Settlement::new(tx, wake.clone(), queues))
     }
 }
 
@@ -111,6 +105,19 @@ impl Lease {
 }
 
 impl Settlement {
+    /// A settlement over a transaction that wrote the job's end already; `queues` are woken after it.
+    pub(super) fn new(
+        tx: Transaction<'static, Postgres>,
+        wake: Wake,
+        queues: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            tx,
+            wake,
+            queues: queues.into_iter().collect(),
+        }
+    }
+
     /// The transaction, for the store's functions.
     pub fn conn(&mut self) -> &mut PgConnection {
         &mut self.tx

@@ -1,5 +1,5 @@
-//! One process's worker half: claimers fill free slots, apalis runs what they claim, and at the end
-//! everything is drained. What happens to a claimed job is in [`super::guard`].
+//! One process's worker half: claimers ([`super::claimer`]) fill free slots, apalis runs what they claim,
+//! and at the end everything is drained. What happens to a claimed job is in [`super::guard`].
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use super::{
     backend::ClaimedJobs,
-    claim::{self, Bound, ClaimedJob, Outlook},
+    claim::ClaimedJob,
+    guard::slots,
     job::JobError,
     lease::{HeldLease, LeaseKeeper},
     settle::{Settled, Settlement},
@@ -28,11 +29,6 @@ use super::{
     wake::Wake,
 };
 
-/// The claimer's lower bound is forgotten this often, so that rows before it are found.
-const BOUND_AGE: Duration = Duration::from_millis(250);
-
-/// The shortest sleep until a due time: the row may be in another claimer's hands right now.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long after the drain time aborted attempts have to end.
 const ABORT_TIME: Duration = Duration::from_secs(2);
 
@@ -92,7 +88,7 @@ pub struct Slot {
 pub struct Progress(Arc<Mutex<HashMap<String, Instant>>>);
 
 impl Progress {
-    fn tick(&self, queue: &str) {
+    pub(super) fn tick(&self, queue: &str) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -118,17 +114,17 @@ pub struct Worker {
     pub(super) pool: PgPool,
     /// For claims and renewals: `synchronous_commit = off` is safe there, since a lost claim is only a
     /// rerun, and a later settle flushes everything before it.
-    claims: PgPool,
+    pub(super) claims: PgPool,
     pub(super) wake: Wake,
     pub(super) keeper: LeaseKeeper,
-    process: Uuid,
+    pub(super) process: Uuid,
     pub(super) handler: Arc<dyn Handler>,
-    settings: WorkerSettings,
-    progress: Progress,
+    pub(super) settings: WorkerSettings,
+    pub(super) progress: Progress,
     pub(super) attempts: TaskTracker,
     /// One permit for the whole process: suspects run one at a time, so that of two only the guilty one
     /// is charged.
-    suspects: Arc<Semaphore>,
+    pub(super) suspects: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -189,16 +185,19 @@ impl Worker {
                 .run_notifier(self.pool.clone(), background.clone()),
         );
 
+        #[allow(clippy::cast_precision_loss, reason = "slots are few")]
+        let count = (queues.len() * self.settings.concurrency.max(1)) as f64;
+        slots("free").increment(count);
         let mut workers = JoinSet::new();
         for queue in queues {
-            let (claimed, slots) = mpsc::channel(self.settings.concurrency.max(1));
+            let (claimed, claims) = mpsc::channel(self.settings.concurrency.max(1));
             workers.spawn(
                 self.clone()
                     .claim_forever((*queue).to_owned(), claimed, stop.clone()),
             );
             let guard = self.clone();
             let apalis = WorkerBuilder::new(format!("{queue}-{}", self.process))
-                .backend(ClaimedJobs::new(slots))
+                .backend(ClaimedJobs::new(claims))
                 .build(move |slot: Slot| guard.clone().work(slot));
             workers.spawn(async move {
                 if let Err(error) = apalis.run().await {
@@ -218,6 +217,7 @@ impl Worker {
             let _ = tokio::time::timeout(ABORT_TIME, self.attempts.wait()).await;
             self.give_back().await;
         }
+        slots("free").decrement(count);
         background.cancel();
         while services.join_next().await.is_some() {}
     }
@@ -241,172 +241,4 @@ impl Worker {
             Err(error) => tracing::warn!(%error, "queue.drain.give_back_failed"),
         }
     }
-
-    async fn claim_forever(
-        self,
-        queue: String,
-        claimed: mpsc::Sender<Slot>,
-        stop: CancellationToken,
-    ) {
-        let slots = Arc::new(Semaphore::new(self.settings.concurrency.max(1)));
-        let mut bound = (Bound::START, Instant::now());
-        let mut apart = None;
-        let mut trouble: u32 = 0;
-        loop {
-            self.progress.tick(&queue);
-            let first = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                permit = Arc::clone(&slots).acquire_owned() => permit,
-                // Busy, not stuck: readiness must not fail because every slot works.
-                () = tokio::time::sleep(self.settings.poll) => continue,
-            };
-            let Ok(first) = first else { return };
-            let mut permits = vec![first];
-            while let Ok(permit) = Arc::clone(&slots).try_acquire_owned() {
-                permits.push(permit);
-            }
-            if bound.1.elapsed() >= BOUND_AGE {
-                bound = (Bound::START, Instant::now());
-                apart = apart.or_else(|| Arc::clone(&self.suspects).try_acquire_owned().ok());
-            }
-            let asked = Instant::now();
-            let found = self
-                .claim(&queue, permits.len(), bound.0, apart.is_some())
-                .await;
-            match found {
-                Ok(found) => {
-                    trouble = 0;
-                    let full =
-                        found.usual.len() + usize::from(found.suspect.is_some()) == permits.len();
-                    let jobs = found.usual.into_iter().map(|job| (job, None));
-                    // Without a suspect its permit goes back.
-                    let suspect = found.suspect.map(|job| (job, apart.take()));
-                    apart = None;
-                    for ((job, apart), permit) in suspect.into_iter().chain(jobs).zip(permits) {
-                        let held = self.keeper.hold(&job.lease, asked);
-                        let slot = Slot {
-                            job,
-                            held,
-                            permit,
-                            apart,
-                        };
-                        if claimed.send(slot).await.is_err() {
-                            return;
-                        }
-                    }
-                    if full {
-                        bound.0 = found.bound;
-                        continue;
-                    }
-                    if bound.0.is_start() {
-                        apart = self.idle(&queue, &stop).await;
-                    }
-                    bound = (Bound::START, Instant::now());
-                }
-                Err(error) => {
-                    trouble = trouble.saturating_add(1);
-                    apart = None;
-                    if !is_group_race(&error) {
-                        tracing::warn!(queue, %error, "queue.claim.failed");
-                    }
-                    let pause = Duration::from_millis(50 << trouble.min(6));
-                    tokio::select! {
-                        () = stop.cancelled() => return,
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                }
-            }
-        }
-    }
-
-    /// Claims for `slots` free slots: a suspect first if there may be one, usual jobs for the rest.
-    async fn claim(
-        &self,
-        queue: &str,
-        slots: usize,
-        bound: Bound,
-        suspect: bool,
-    ) -> Result<Found, sqlx::Error> {
-        let mut conn = self.claims.acquire().await?;
-        let lease = self.settings.lease;
-        let suspect = match suspect {
-            true => claim::claim_suspect(&mut conn, queue, self.process, lease).await?,
-            false => None,
-        };
-        let slots = slots - usize::from(suspect.is_some());
-        if slots == 0 {
-            let usual = Vec::new();
-            return Ok(Found {
-                usual,
-                suspect,
-                bound,
-            });
-        }
-        let usual = claim::claim(&mut conn, queue, self.process, slots, lease, bound).await;
-        match (usual, &suspect) {
-            (Ok((usual, bound)), _) => Ok(Found {
-                usual,
-                suspect,
-                bound,
-            }),
-            // What is claimed must be run.
-            (Err(error), Some(_)) => {
-                tracing::warn!(queue, %error, "queue.claim.failed");
-                let usual = Vec::new();
-                Ok(Found {
-                    usual,
-                    suspect,
-                    bound,
-                })
-            }
-            (Err(error), None) => Err(error),
-        }
-    }
-
-    /// Waits for a wake-up, the next due time, or the poll interval, whichever is first. When a suspect is
-    /// due, also for the leave to run one, which is returned.
-    async fn idle(&self, queue: &str, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
-        let outlook = async {
-            let mut conn = self.claims.acquire().await?;
-            claim::next_due(&mut conn, queue).await
-        };
-        let Outlook {
-            due,
-            suspect_due,
-            paused,
-            ..
-        } = outlook.await.unwrap_or_default();
-        let after = |due: Option<Duration>| match due {
-            Some(due) if !paused => due.max(SHORTEST_SLEEP).min(self.settings.poll),
-            _ => self.settings.poll,
-        };
-        let suspect = async {
-            match suspect_due {
-                Some(_) if !paused => tokio::time::sleep(after(suspect_due)).await,
-                _ => std::future::pending().await,
-            }
-            Arc::clone(&self.suspects).acquire_owned().await.ok()
-        };
-        tokio::select! {
-            () = stop.cancelled() => None,
-            () = self.wake.wait(queue) => None,
-            () = tokio::time::sleep(after(due)) => None,
-            leave = suspect => leave,
-        }
-    }
-}
-
-/// What one round of a claimer brought.
-struct Found {
-    usual: Vec<ClaimedJob>,
-    suspect: Option<ClaimedJob>,
-    bound: Bound,
-}
-
-/// Two processes claimed two jobs of one group at the same moment; the index refused the second.
-fn is_group_race(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
 }

@@ -1,10 +1,14 @@
 //! The life of a job row against a model of it: any sequence of claims, settles, late settles, expiries,
-//! sweeps and retries leaves the rows where the model says, and never breaks a promise.
+//! sweeps, retries, pauses and cancellations leaves the rows where the model says, and never breaks a promise.
 
 use std::time::Duration;
 
 use iit_manager::queue::{
-    Enqueued, JobError, NewJob, Outcome, claim::ClaimedJob, depth, enqueue, guard::MAX_CRASHES,
+    Enqueued, JobError, NewJob, Outcome,
+    cancel::{Cancelled, cancel},
+    claim::ClaimedJob,
+    control, depth, enqueue,
+    guard::MAX_CRASHES,
     sweep::sweep,
 };
 use proptest::{
@@ -13,7 +17,7 @@ use proptest::{
 };
 use uuid::Uuid;
 
-use super::rig::{Desk, LONG, TestDb, claim_by, claim_suspect_by, grouped, job, sql};
+use super::rig::{Desk, LONG, QUEUE, TestDb, claim_by, claim_suspect_by, grouped, job, sql};
 
 /// What may happen.
 #[derive(Debug, Clone)]
@@ -38,6 +42,12 @@ enum Event {
     },
     Sweep,
     RetryDead,
+    Pause,
+    Resume,
+    /// The nth job ever enqueued.
+    Cancel {
+        job: prop::sample::Index,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +92,9 @@ fn event() -> impl Strategy<Value = Event> {
         2 => index().prop_map(|lease| Event::Expire { lease }),
         1 => Just(Event::Sweep),
         1 => Just(Event::RetryDead),
+        1 => Just(Event::Pause),
+        2 => Just(Event::Resume),
+        2 => index().prop_map(|job| Event::Cancel { job }),
     ]
 }
 
@@ -100,6 +113,7 @@ struct Job {
     suspect: bool,
     worker: Option<Uuid>,
     lost_by: Option<Uuid>,
+    asked_to_end: bool,
     /// Order of becoming due: claims go by due time, then id.
     due: u64,
 }
@@ -108,6 +122,7 @@ struct Job {
 struct Model {
     jobs: Vec<Job>,
     clock: u64,
+    paused: bool,
 }
 
 impl Model {
@@ -131,6 +146,9 @@ impl Model {
 
     /// Who may be claimed, in order.
     fn claimable(&self, suspects: bool) -> Vec<i64> {
+        if self.paused {
+            return Vec::new();
+        }
         let blocked = |job: &Job| {
             job.group.is_some()
                 && self.jobs.iter().any(|other| {
@@ -213,7 +231,7 @@ impl Model {
                 });
             if !superseded {
                 (job.state, job.attempt, job.crashes, job.due) = ("available", 0, 0, due);
-                (job.suspect, job.lost_by) = (false, None);
+                (job.suspect, job.lost_by, job.asked_to_end) = (false, None, false);
                 retried.push(job.id);
             }
         }
@@ -298,7 +316,23 @@ impl Trial<'_> {
                 retried.sort_unstable();
                 assert_eq!(retried, self.model.retry_dead());
             }
-            Event::Settle { .. } => {}
+            Event::Pause => {
+                let mut conn = self.db.pool.acquire().await.unwrap();
+                let paused = control::pause(&mut conn, &[QUEUE.to_owned()], "ops").await;
+                assert_eq!(paused.unwrap().is_empty(), self.model.paused);
+                self.model.paused = true;
+            }
+            Event::Resume => {
+                let mut conn = self.db.pool.acquire().await.unwrap();
+                let resumed = control::resume(&mut conn, &[QUEUE.to_owned()]).await;
+                assert_eq!(!resumed.unwrap().is_empty(), self.model.paused);
+                self.model.paused = false;
+            }
+            Event::Cancel { job } if !self.model.jobs.is_empty() => {
+                let job = job.index(self.model.jobs.len());
+                self.cancel(job).await;
+            }
+            Event::Settle { .. } | Event::Cancel { .. } => {}
         }
     }
 
@@ -328,10 +362,35 @@ impl Trial<'_> {
                     suspect: false,
                     worker: None,
                     lost_by: None,
+                    asked_to_end: false,
                     due,
                 });
             }
         }
+    }
+
+    async fn cancel(&mut self, job: usize) {
+        let id = self.model.jobs[job].id;
+        let cancelled = cancel(&self.db.pool, &self.desk.wake, id, "no use").await;
+        let job = &mut self.model.jobs[job];
+        let settlement = match (cancelled.unwrap(), job.state) {
+            (Cancelled::ToSettle(claimed, settlement), "available") => {
+                assert_eq!(claimed.lease.job, id);
+                job.state = "cancelled";
+                settlement
+            }
+            (Cancelled::WasDead(settlement), "dead") => {
+                job.state = "cancelled";
+                settlement
+            }
+            (Cancelled::Asked(settlement), "running") => {
+                job.asked_to_end = true;
+                settlement
+            }
+            (Cancelled::Nothing, "done" | "cancelled") => return,
+            (_, state) => panic!("a {state} job"),
+        };
+        settlement.commit().await.unwrap();
     }
 
     /// Notes a claim, and buries as the guard does what may not run again.
@@ -344,7 +403,11 @@ impl Trial<'_> {
             (job.state, job.token) = ("running", Some(one.lease.token));
             job.worker = Some(worker);
             assert_eq!((one.lease.attempt, one.crashes), (job.attempt, job.crashes));
-            if one.lease.attempt > one.lease.max_attempts || one.crashes >= MAX_CRASHES {
+            assert_eq!(one.cancelled.is_some(), job.asked_to_end);
+            let beyond = one.lease.attempt > one.lease.max_attempts || one.crashes >= MAX_CRASHES;
+            if job.asked_to_end {
+                self.settle(&one, End::Cancel).await;
+            } else if beyond {
                 self.settle(&one, End::Dead).await;
             }
             self.leases.push(one);
@@ -419,6 +482,7 @@ fn any_sequence_of_events_leaves_the_rows_where_the_model_says() {
         .run(&events, |events| {
             runtime.block_on(async {
                 sql(&db, "DELETE FROM iit_jobs").await;
+                sql(&db, "DELETE FROM iit_queues").await;
                 let mut trial = Trial {
                     db: &db,
                     desk: Desk::of(&db),
