@@ -48,10 +48,10 @@ enum Command {
         ids: Vec<i64>,
         #[command(flatten)]
         which: Which,
-        /// 取消已放弃的任务,而不是未完成的 · cancel dead jobs instead of unfinished ones.
+        /// 取消已放弃的任务，而不是未完成的 · cancel dead jobs instead of unfinished ones.
         #[arg(long, conflicts_with = "ids")]
         dead: bool,
-        /// 原因,记入审计 · why; goes to the audit log.
+        /// 原因，记入审计 · why; goes to the audit log.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -64,7 +64,7 @@ enum Command {
         /// 队列 · the queue.
         #[arg(long)]
         queue: String,
-        /// 上限,或 none · a number, or `none`.
+        /// 上限，或 none · a number, or `none`.
         max: String,
         /// 输出格式 · output format.
         #[arg(long, value_enum, default_value_t = Format::Table)]

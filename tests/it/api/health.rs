@@ -138,6 +138,33 @@ async fn a_process_whose_connections_are_all_in_use_is_not_ready() {
     app.stop().await;
 }
 
+/// Alive, connected, and yet nothing is claimed: somebody holds a table that claims read.
+#[tokio::test]
+async fn a_process_whose_claims_stand_still_is_not_ready() {
+    let app = TestApp::start().await;
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    let mut holder = app.db.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE iit_queues IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let said = eventually("it is not ready", async || {
+        let (status, body) = ready(&app).await;
+        (status == 503).then(|| body.to_string())
+    })
+    .await;
+    assert!(said.contains("claiming stands still"), "{said}");
+    holder.rollback().await.unwrap();
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    app.stop().await;
+}
+
 #[tokio::test]
 async fn a_process_on_an_older_schema_is_not_ready_and_on_a_newer_one_is() {
     let app = TestApp::start().await;
