@@ -28,6 +28,7 @@ use crate::{
         wiring::{self, Parts, Wiring, common_parts},
     },
     jobs::QUEUES,
+    queue::history,
     store::projects,
     types::{
         clock::Clock,

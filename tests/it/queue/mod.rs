@@ -15,7 +15,7 @@ mod late_delivery;
 mod lease;
 mod model;
 mod ops;
-mod program;
+pub mod program;
 mod proofs;
 mod rig;
 mod serve;
