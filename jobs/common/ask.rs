@@ -306,6 +306,10 @@ async fn call_and_note(
                 calls::answered(&mut conn, call, &answer.body, used).await?;
                 if let Some(used) = used {
                     let model = client.model().to_owned();
+                    #[expect(clippy::cast_precision_loss, reason = "prices are far below 2^52")]
+                    let yuan = used.cost as f64 / 1e6;
+                    metrics::gauge!("iit_llm_cost_cny_total", "model" => model.clone())
+                        .increment(yuan);
                     for (kind, n) in [("prompt", used.prompt), ("completion", used.completion)] {
                         metrics::counter!("iit_llm_tokens_total", "model" => model.clone(), "type" => kind)
                             .increment(u64::try_from(n).unwrap_or(0));

@@ -20,11 +20,13 @@
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
 //! | [`notice`] | telling people of a study something they did not ask for |
+//! | [`cancel`] | ending a job that nobody wants any more |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 //! | [`way_out`] | may a part leave for WeCom, and what its answer means |
 
 pub mod answer;
 pub mod ask;
+pub mod cancel;
 pub mod cron;
 pub mod mixed_ids;
 pub mod model;

@@ -26,6 +26,10 @@ pub struct Config {
     pub llm: Option<LlmConfig>,
     /// `IIT_WORKER_CONCURRENCY`, `IIT_LEASE_S`
     pub worker: WorkerSettings,
+    /// `IIT_JOB_HISTORY_DAYS`
+    pub job_history: Duration,
+    /// `IIT_METRICS_BIND`
+    pub metrics_bind: Option<SocketAddr>,
 }
 
 impl Config {
@@ -58,6 +62,14 @@ impl Config {
                 lease: Duration::from_secs(lease_s),
                 ..defaults
             },
+            job_history: Duration::from_secs(
+                86_400 * number::<u64>(&get, "IIT_JOB_HISTORY_DAYS", 0, 3650)?.unwrap_or(14),
+            ),
+            metrics_bind: parsed(
+                &get,
+                "IIT_METRICS_BIND",
+                "an address such as 127.0.0.1:9090",
+            )?,
         })
     }
 }
@@ -129,6 +141,8 @@ mod tests {
             ("IIT_WORKER_CONCURRENCY", "0"),
             ("IIT_WORKER_CONCURRENCY", "many"),
             ("IIT_LEASE_S", "-3"),
+            ("IIT_JOB_HISTORY_DAYS", "forever"),
+            ("IIT_METRICS_BIND", "9090"),
             ("WECOM_CORP_ID", "ww1"),
         ] {
             let failure = config(&[(name, value)]).unwrap_err();

@@ -155,18 +155,26 @@ impl Wiring {
 
     /// The HTTP side.
     pub fn app(&self, readiness: Readiness) -> axum::Router {
-        let state = AppState {
+        let gate = self
+            .wecom
+            .as_ref()
+            .map(|wecom| Gate::new(Arc::clone(wecom), self.clock.clone()));
+        entry::app(self.state(readiness), gate)
+    }
+
+    /// Health and metrics alone, for a process without an HTTP side.
+    pub fn ops_app(&self, readiness: Readiness) -> axum::Router {
+        entry::ops_app(self.state(readiness))
+    }
+
+    fn state(&self, readiness: Readiness) -> AppState {
+        AppState {
             pool: self.pool.clone(),
             wake: self.wake.clone(),
             token: self.config.api_token.clone().map(Arc::new),
             readiness,
             metrics: self.metrics.clone(),
-        };
-        let gate = self
-            .wecom
-            .as_ref()
-            .map(|wecom| Gate::new(Arc::clone(wecom), self.clock.clone()));
-        entry::app(state, gate)
+        }
     }
 }
 

@@ -52,6 +52,18 @@ pub struct AppState {
     pub metrics: Metrics,
 }
 
+/// What a process without an HTTP side of its own may serve: health and metrics.
+pub fn ops_app(state: AppState) -> Router {
+    ops_routes().fallback(error::not_found).with_state(state)
+}
+
+fn ops_routes() -> Router<AppState> {
+    Router::new()
+        .route("/healthz", get(ops::healthz))
+        .route("/readyz", get(ops::readyz))
+        .route("/metrics", get(ops::metrics))
+}
+
 /// The whole HTTP side. Without a `gate` the WeCom callback answers 503 and says what to set.
 pub fn app(state: AppState, gate: Option<Gate>) -> Router {
     let inbox = inbox::PgInbox::new(state.pool.clone(), state.wake.clone());
@@ -70,10 +82,7 @@ pub fn app(state: AppState, gate: Option<Gate>) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::map_response(error::as_problem))
         .route_layer(middleware::from_fn_with_state(state.clone(), auth::require));
-    Router::new()
-        .route("/healthz", get(ops::healthz))
-        .route("/readyz", get(ops::readyz))
-        .route("/metrics", get(ops::metrics))
+    ops_routes()
         .nest("/api/v1", api)
         .fallback(error::not_found)
         .with_state(state)

@@ -24,7 +24,12 @@ impl Worker {
     /// One attempt, from claimed to settled. Never panics, never returns early with the job unsettled
     /// unless the lease is lost or the database is away (then the sweep brings the job back).
     pub(super) async fn work(self, slot: Slot) {
-        let Slot { job, held, permit } = slot;
+        let Slot {
+            job,
+            held,
+            permit,
+            apart,
+        } = slot;
         let kind = job.kind.clone();
         let queue = job.lease.queue.clone();
         metrics::histogram!("iit_job_wait_seconds", "queue" => queue.clone(), "kind" => kind.clone())
@@ -32,10 +37,11 @@ impl Worker {
         let started = Instant::now();
         let token = job.lease.token;
         let worker = self.clone();
+        let cancelled = held.cancelled();
         let attempt = self.attempts.spawn(async move {
             // Let go, and the slot free, only when the handler's future is really gone.
-            let _until_gone = (held, permit);
-            worker.attempt(job).await
+            let _until_gone = (held, permit, apart, Busy::new());
+            worker.attempt(job, cancelled).await
         });
         self.keeper.abort_with(token, attempt.abort_handle());
         // An error means that the attempt was aborted: its lease is somebody else's.
@@ -46,8 +52,15 @@ impl Worker {
             .increment(1);
     }
 
-    async fn attempt(&self, job: ClaimedJob) -> &'static str {
+    async fn attempt(
+        &self,
+        job: ClaimedJob,
+        cancelled: impl Future<Output = String>,
+    ) -> &'static str {
         let lease = &job.lease;
+        if let Some(why) = &job.cancelled {
+            return self.give_up(&job, Outcome::Cancel(why.clone())).await;
+        }
         if job.crashes >= MAX_CRASHES {
             return self.bury(&job, "crashed the worker").await;
         }
@@ -59,7 +72,16 @@ impl Worker {
         let claimed = job.clone();
         // Inside the future, so that a panic before its first await is caught as well.
         let running = AssertUnwindSafe(async move { handler.run(claimed).await }).catch_unwind();
-        let error = match tokio::time::timeout(limit, running).await {
+        // The handler's future is dropped before the job is settled as cancelled.
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(limit, running) => Ok(ended),
+            why = cancelled => Err(why),
+        };
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(why) => return self.give_up(&job, Outcome::Cancel(why)).await,
+        };
+        let error = match ended {
             Ok(Ok(Ok(_settled))) => return "done",
             Ok(Ok(Err(error))) => error,
             Ok(Err(panic)) => {
@@ -99,10 +121,9 @@ impl Worker {
         self.report(lease.job, settled, name)
     }
 
-    /// Gives a job up: `dead`, with whatever waits for it told in the same transaction. If telling
-    /// fails for good, the job is still buried, so that it can't come back for ever.
+    /// Gives a job up as dead.
     async fn bury(&self, job: &ClaimedJob, why: &str) -> &'static str {
-        let why = &readable(why);
+        let why = readable(why);
         tracing::error!(
             job.id = job.lease.job,
             kind = job.kind,
@@ -110,7 +131,17 @@ impl Worker {
             error = why,
             "queue.job.dead"
         );
-        let outcome = Outcome::Dead(why.to_owned());
+        self.give_up(job, Outcome::Dead(why)).await
+    }
+
+    /// Ends a job that did not do its work, dead or cancelled, with whatever waits for it told in the same
+    /// transaction. If telling fails for good, the job is still ended, so that it can't come back for ever.
+    async fn give_up(&self, job: &ClaimedJob, outcome: Outcome) -> &'static str {
+        let (name, why) = match &outcome {
+            Outcome::Cancel(why) => ("cancelled", why.as_str()),
+            Outcome::Dead(why) => ("dead", why.as_str()),
+            _ => ("dead", ""),
+        };
         let told = async {
             let mut settlement = job.lease.settle(&self.pool, &self.wake, &outcome).await?;
             AssertUnwindSafe(async { self.handler.bury(job, &mut settlement, why).await })
@@ -126,7 +157,7 @@ impl Worker {
             Ok::<(), JobError>(())
         };
         match told.await {
-            Ok(()) => "dead",
+            Ok(()) => name,
             Err(JobError::LostLease) => "lost",
             // The database is away: the lease runs out, and the sweep brings the job back to be buried.
             Err(JobError::Retry { why, .. })
@@ -145,7 +176,7 @@ impl Worker {
                     .lease
                     .settle_only(&self.pool, &self.wake, &outcome)
                     .await;
-                self.report(job.lease.job, settled, "dead")
+                self.report(job.lease.job, settled, name)
             }
         }
     }
@@ -164,6 +195,29 @@ impl Worker {
             }
         }
     }
+}
+
+/// A slot at work, for the metrics.
+struct Busy;
+
+impl Busy {
+    fn new() -> Self {
+        slots("busy").increment(1.0);
+        slots("free").decrement(1.0);
+        Self
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        slots("busy").decrement(1.0);
+        slots("free").increment(1.0);
+    }
+}
+
+/// Slots of this process that are `busy` or `free`.
+pub(super) fn slots(state: &'static str) -> metrics::Gauge {
+    metrics::gauge!("iit_worker_slots", "state" => state)
 }
 
 /// An error as it can be stored and read: no U+0000, no novel.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use sqlx::PgPool;
-use tokio::{task::AbortHandle, time::Instant};
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -30,6 +30,8 @@ pub struct Lease {
     pub group: Option<String>,
     /// How long it lasts unrenewed.
     pub length: Duration,
+    /// Its queue has a limit over all processes: its end makes room for another.
+    pub limited: bool,
 }
 
 struct Held {
@@ -39,6 +41,13 @@ struct Held {
     /// before; the second means the job is gone.
     missed: u8,
     abort: Option<AbortHandle>,
+    cancel: watch::Sender<Option<String>>,
+}
+
+/// A lease that is still ours.
+struct Renewed {
+    token: Uuid,
+    cancelled: Option<String>,
 }
 
 /// All leases of this process.
@@ -52,6 +61,23 @@ pub struct LeaseKeeper {
 pub struct HeldLease {
     keeper: LeaseKeeper,
     token: Uuid,
+    cancelled: watch::Receiver<Option<String>>,
+}
+
+impl HeldLease {
+    /// Waits until an operator cancels the job, and says why.
+    pub fn cancelled(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut cancelled = self.cancelled.clone();
+        async move {
+            let why = cancelled.wait_for(Option::is_some).await;
+            let why = why.ok().and_then(|why| why.clone());
+            match why {
+                Some(why) => why,
+                // Let go of: nobody cancels it any more.
+                None => std::future::pending().await,
+            }
+        }
+    }
 }
 
 impl LeaseKeeper {
@@ -78,6 +104,7 @@ impl LeaseKeeper {
     /// Starts renewing `lease`; the claim was asked for at `asked`, so it can't have begun before.
     #[must_use]
     pub fn hold(&self, lease: &Lease, asked: Instant) -> HeldLease {
+        let (cancel, cancelled) = watch::channel(None);
         self.lock().insert(
             lease.token,
             Held {
@@ -85,11 +112,13 @@ impl LeaseKeeper {
                 renewed: asked,
                 missed: 0,
                 abort: None,
+                cancel,
             },
         );
         HeldLease {
             keeper: self.clone(),
             token: lease.token,
+            cancelled,
         }
     }
 
@@ -128,7 +157,7 @@ impl LeaseKeeper {
     /// Renews what is still ours and returns it. A row that is locked is left as it is and counts as
     /// ours: most likely its own settlement is under way, which nobody can sweep; waiting for it would
     /// cost all other jobs their leases.
-    async fn renew(&self, pool: &PgPool) -> Result<Vec<Uuid>, sqlx::Error> {
+    async fn renew(&self, pool: &PgPool) -> Result<Vec<Renewed>, sqlx::Error> {
         let (jobs, tokens): (Vec<i64>, Vec<Uuid>) = self
             .lock()
             .iter()
@@ -137,9 +166,10 @@ impl LeaseKeeper {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        sqlx::query_scalar!(
+        sqlx::query_as!(
+            Renewed,
             r#"WITH held AS (
-                   SELECT job.id, job.lease_token
+                   SELECT job.id, job.lease_token, job.cancel_reason
                    FROM iit_jobs job JOIN UNNEST($1::bigint[], $2::uuid[]) AS mine(id, token)
                         ON job.id = mine.id AND job.lease_token = mine.token
                    WHERE job.state = 'running'),
@@ -150,7 +180,9 @@ impl LeaseKeeper {
                    UPDATE iit_jobs AS job
                    SET lease_expires_at = clock_timestamp() + make_interval(secs => $3)
                    FROM free WHERE job.id = free.id)
-               SELECT lease_token AS "token!" FROM held"#,
+               SELECT lease_token AS "token!",
+                      CASE WHEN id IN (SELECT id FROM free) THEN cancel_reason END AS cancelled
+               FROM held"#,
             &jobs,
             &tokens,
             self.length.as_secs_f64(),
@@ -160,12 +192,16 @@ impl LeaseKeeper {
     }
 
     /// Notes what was renewed and aborts what was held before the statement but is ours no more.
-    fn keep(&self, renewed: &[Uuid], sent: Instant) {
+    /// What an operator cancelled is told so, unless its settlement is under way.
+    fn keep(&self, renewed: &[Renewed], sent: Instant) {
         let mut held = self.lock();
         for (token, lease) in held.iter_mut() {
-            if renewed.contains(token) {
+            if let Some(renewed) = renewed.iter().find(|one| one.token == *token) {
                 lease.renewed = sent;
                 lease.missed = 0;
+                if renewed.cancelled.is_some() && lease.cancel.borrow().is_none() {
+                    lease.cancel.send_replace(renewed.cancelled.clone());
+                }
             } else if lease.renewed < sent {
                 lease.missed = lease.missed.saturating_add(1);
                 if lease.missed >= 2 {

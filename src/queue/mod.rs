@@ -13,18 +13,28 @@
 //! | [`settle`] | the fenced end of an attempt, with everything it leads to |
 //! | [`sweep`] | leases nobody renews any more |
 //! | [`wake`] | telling workers that there is something to do |
-//! | [`worker`] | one process's worker half: claimers, drain |
+//! | [`worker`] | one process's worker half: its parts, drain |
+//! | `claimer` | free slots into claimed jobs |
 //! | [`guard`] | from a claimed row to a settled one, whatever the handler does |
 //! | [`backend`] | the thin adapter that lets apalis run it |
-//! | [`depth`] | what operators ask and do |
+//! | [`depth`] | what operators ask, and trying a dead job again |
+//! | [`cancel`] | ending what nobody wants any more |
+//! | [`control`] | pausing and limiting a queue |
+//! | `limit` | claims of a limited queue |
+//! | [`history`] | finished jobs leave the hot table |
 
 pub mod backend;
+pub mod cancel;
 pub mod claim;
+mod claimer;
+pub mod control;
 pub mod depth;
 pub mod enqueue;
 pub mod guard;
+pub mod history;
 pub mod job;
 pub mod lease;
+mod limit;
 pub mod settle;
 pub mod sweep;
 pub mod wake;

@@ -91,16 +91,21 @@ impl Wake {
                 () = stop.cancelled() => true,
                 () = self.0.send.notified() => false,
             };
-            let payloads: Vec<String> = std::mem::take(&mut *lock(&self.0.pending))
-                .into_iter()
-                .map(|queue| format!("{queue}@{}", self.0.process))
-                .collect();
-            if !payloads.is_empty() {
-                notify(&pool, &payloads).await;
-            }
+            self.notify_pending(&pool).await;
             if stopped {
                 return;
             }
+        }
+    }
+
+    /// Tells the other processes now what [`Wake::queues`] was told, for a process that runs no notifier.
+    pub async fn notify_pending(&self, pool: &PgPool) {
+        let payloads: Vec<String> = std::mem::take(&mut *lock(&self.0.pending))
+            .into_iter()
+            .map(|queue| format!("{queue}@{}", self.0.process))
+            .collect();
+        if !payloads.is_empty() {
+            notify(pool, &payloads).await;
         }
     }
 

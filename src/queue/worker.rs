@@ -1,5 +1,5 @@
-//! One process's worker half: claimers fill free slots, apalis runs what they claim, and at the end
-//! everything is drained. What happens to a claimed job is in [`super::guard`].
+//! One process's worker half: claimers ([`super::claimer`]) fill free slots, apalis runs what they claim,
+//! and at the end everything is drained. What happens to a claimed job is in [`super::guard`].
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use super::{
     backend::ClaimedJobs,
-    claim::{self, Bound, ClaimedJob},
+    claim::ClaimedJob,
+    guard::slots,
     job::JobError,
     lease::{HeldLease, LeaseKeeper},
     settle::{Settled, Settlement},
@@ -28,11 +29,6 @@ use super::{
     wake::Wake,
 };
 
-/// The claimer's lower bound is forgotten this often, so that rows before it are found.
-const BOUND_AGE: Duration = Duration::from_millis(250);
-
-/// The shortest sleep until a due time: the row may be in another claimer's hands right now.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long after the drain time aborted attempts have to end.
 const ABORT_TIME: Duration = Duration::from_secs(2);
 
@@ -83,6 +79,8 @@ pub struct Slot {
     pub(super) job: ClaimedJob,
     pub(super) held: HeldLease,
     pub(super) permit: OwnedSemaphorePermit,
+    /// A suspect's: the only one of its process.
+    pub(super) apart: Option<OwnedSemaphorePermit>,
 }
 
 /// When each queue's claimer last went round. Readiness asks for progress, not for life.
@@ -90,7 +88,7 @@ pub struct Slot {
 pub struct Progress(Arc<Mutex<HashMap<String, Instant>>>);
 
 impl Progress {
-    fn tick(&self, queue: &str) {
+    pub(super) fn tick(&self, queue: &str) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -116,14 +114,17 @@ pub struct Worker {
     pub(super) pool: PgPool,
     /// For claims and renewals: `synchronous_commit = off` is safe there, since a lost claim is only a
     /// rerun, and a later settle flushes everything before it.
-    claims: PgPool,
+    pub(super) claims: PgPool,
     pub(super) wake: Wake,
     pub(super) keeper: LeaseKeeper,
-    process: Uuid,
+    pub(super) process: Uuid,
     pub(super) handler: Arc<dyn Handler>,
-    settings: WorkerSettings,
-    progress: Progress,
+    pub(super) settings: WorkerSettings,
+    pub(super) progress: Progress,
     pub(super) attempts: TaskTracker,
+    /// One permit for the whole process: suspects run one at a time, so that of two only the guilty one
+    /// is charged.
+    pub(super) suspects: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -145,6 +146,7 @@ impl Worker {
             settings,
             progress: Progress::default(),
             attempts: TaskTracker::new(),
+            suspects: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -183,16 +185,19 @@ impl Worker {
                 .run_notifier(self.pool.clone(), background.clone()),
         );
 
+        #[allow(clippy::cast_precision_loss, reason = "slots are few")]
+        let count = (queues.len() * self.settings.concurrency.max(1)) as f64;
+        slots("free").increment(count);
         let mut workers = JoinSet::new();
         for queue in queues {
-            let (claimed, slots) = mpsc::channel(self.settings.concurrency.max(1));
+            let (claimed, claims) = mpsc::channel(self.settings.concurrency.max(1));
             workers.spawn(
                 self.clone()
                     .claim_forever((*queue).to_owned(), claimed, stop.clone()),
             );
             let guard = self.clone();
             let apalis = WorkerBuilder::new(format!("{queue}-{}", self.process))
-                .backend(ClaimedJobs::new(slots))
+                .backend(ClaimedJobs::new(claims))
                 .build(move |slot: Slot| guard.clone().work(slot));
             workers.spawn(async move {
                 if let Err(error) = apalis.run().await {
@@ -212,6 +217,7 @@ impl Worker {
             let _ = tokio::time::timeout(ABORT_TIME, self.attempts.wait()).await;
             self.give_back().await;
         }
+        slots("free").decrement(count);
         background.cancel();
         while services.join_next().await.is_some() {}
     }
@@ -235,109 +241,4 @@ impl Worker {
             Err(error) => tracing::warn!(%error, "queue.drain.give_back_failed"),
         }
     }
-
-    async fn claim_forever(
-        self,
-        queue: String,
-        claimed: mpsc::Sender<Slot>,
-        stop: CancellationToken,
-    ) {
-        let slots = Arc::new(Semaphore::new(self.settings.concurrency.max(1)));
-        let mut bound = (Bound::START, Instant::now());
-        let mut trouble: u32 = 0;
-        loop {
-            self.progress.tick(&queue);
-            let first = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                permit = Arc::clone(&slots).acquire_owned() => permit,
-                // Busy, not stuck: readiness must not fail because every slot works.
-                () = tokio::time::sleep(self.settings.poll) => continue,
-            };
-            let Ok(first) = first else { return };
-            let mut permits = vec![first];
-            while let Ok(permit) = Arc::clone(&slots).try_acquire_owned() {
-                permits.push(permit);
-            }
-            if bound.1.elapsed() >= BOUND_AGE {
-                bound = (Bound::START, Instant::now());
-            }
-            let wanted = permits.len();
-            let asked = Instant::now();
-            match self.claim(&queue, wanted, bound.0).await {
-                Ok((jobs, last)) => {
-                    trouble = 0;
-                    let full = jobs.len() == wanted;
-                    for (job, permit) in jobs.into_iter().zip(permits) {
-                        let held = self.keeper.hold(&job.lease, asked);
-                        let slot = Slot { job, held, permit };
-                        if claimed.send(slot).await.is_err() {
-                            return;
-                        }
-                    }
-                    if full {
-                        bound.0 = last;
-                        continue;
-                    }
-                    if bound.0.is_start() {
-                        self.idle(&queue, &stop).await;
-                    }
-                    bound = (Bound::START, Instant::now());
-                }
-                Err(error) => {
-                    trouble = trouble.saturating_add(1);
-                    if !is_group_race(&error) {
-                        tracing::warn!(queue, %error, "queue.claim.failed");
-                    }
-                    let pause = Duration::from_millis(50 << trouble.min(6));
-                    tokio::select! {
-                        () = stop.cancelled() => return,
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                }
-            }
-        }
-    }
-
-    async fn claim(
-        &self,
-        queue: &str,
-        slots: usize,
-        bound: Bound,
-    ) -> Result<(Vec<ClaimedJob>, Bound), sqlx::Error> {
-        let mut conn = self.claims.acquire().await?;
-        claim::claim(
-            &mut conn,
-            queue,
-            self.process,
-            slots,
-            self.settings.lease,
-            bound,
-        )
-        .await
-    }
-
-    /// Waits for a wake-up, the next due time, or the poll interval, whichever is first.
-    async fn idle(&self, queue: &str, stop: &CancellationToken) {
-        let due = async {
-            let mut conn = self.claims.acquire().await?;
-            claim::next_due(&mut conn, queue).await
-        };
-        let wait = match due.await {
-            Ok(Some(due)) => due.max(SHORTEST_SLEEP).min(self.settings.poll),
-            Ok(None) | Err(_) => self.settings.poll,
-        };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = self.wake.wait(queue) => {}
-            () = tokio::time::sleep(wait) => {}
-        }
-    }
-}
-
-/// Two processes claimed two jobs of one group at the same moment; the index refused the second.
-fn is_group_race(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|db| db.constraint() == Some("iit_jobs_group_runs_one"))
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 
@@ -162,6 +162,56 @@ pub async fn begin_unflushed(pool: &PgPool) -> Result<Transaction<'static, Postg
     tokio::spawn(async move { pool.begin_with(begin).await })
         .await
         .map_err(|_| sqlx::Error::WorkerCrashed)?
+}
+
+/// Whether every migration this program knows is applied. A database that is ahead of us is fine: it was
+/// updated first, as a rolling update does.
+///
+/// # Errors
+/// The database failed.
+pub async fn is_current(conn: &mut PgConnection) -> Result<bool, MigrateError> {
+    let applied = conn.list_applied_migrations(&MIGRATOR.table_name).await?;
+    Ok(MIGRATOR
+        .iter()
+        .filter(|ours| ours.migration_type.is_up_migration())
+        .all(|ours| applied.iter().any(|done| done.version == ours.version)))
+}
+
+/// How the server is doing, as far as our tables show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerFigures {
+    /// Rows that vacuum has yet to remove, per table that changes all the time.
+    pub dead_tuples: Vec<(String, i64)>,
+    /// Age in seconds of the oldest transaction in this database; it holds vacuum back. 0 when there is none.
+    pub oldest_xact_age_s: f64,
+}
+
+/// Asks the server's statistics.
+///
+/// # Errors
+/// The database failed.
+pub async fn server_figures(conn: &mut PgConnection) -> Result<ServerFigures, sqlx::Error> {
+    let tables = sqlx::query!(
+        r#"SELECT relname AS "name!", n_dead_tup AS "dead!" FROM pg_stat_user_tables
+           WHERE schemaname = 'iit_schema' AND relname IN
+               ('iit_jobs', 'iit_job_history', 'iit_task_run', 'iit_outbox', 'iit_outbox_parts',
+                'iit_inbox', 'iit_batches', 'iit_pending_actions')
+           ORDER BY relname"#,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let oldest = sqlx::query_scalar!(
+        r#"SELECT COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - min(xact_start)), 0)::float8 AS "age!"
+           FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()
+             AND backend_type = 'client backend'"#,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(ServerFigures {
+        dead_tuples: tables.into_iter().map(|row| (row.name, row.dead)).collect(),
+        oldest_xact_age_s: oldest.max(0.0),
+    })
 }
 
 /// Whether the database answers.

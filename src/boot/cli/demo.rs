@@ -28,6 +28,7 @@ use crate::{
         wiring::{self, Parts, Wiring, common_parts},
     },
     jobs::{QUEUES, common::cron},
+    queue::history,
     store::projects,
     types::{
         clock::Clock,
@@ -170,6 +171,8 @@ async fn execute(
     let (this, until) = (worker.clone(), working.clone());
     let queues = wiring.servable(&QUEUES);
     parts.add_endless(async move { this.run(&queues, until).await });
+    let keep = wiring.config().job_history;
+    parts.add_endless(history::run(database.pool.clone(), keep, working.clone()));
     let mut address = bind;
     if let Some(listener) = listener {
         address = listener.local_addr().unwrap_or(bind);

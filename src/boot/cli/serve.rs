@@ -2,6 +2,8 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{exit::CommandResult, queue::known_queue};
 use crate::{
     boot::{
@@ -14,13 +16,16 @@ use crate::{
         QUEUES,
         common::{ask, cron},
     },
-    queue::sweep,
+    ops::health::Readiness,
+    queue::{history, sweep},
     store::{idempotency, schedules::firings},
     types::clock::Clock,
 };
 
 /// Connections of a process's main pool.
 const CONNECTIONS: u32 = 20;
+/// How long a process that serves goes on to after a stop was asked for, at least.
+const LINGER: Duration = Duration::from_millis(1500);
 /// How often the scheduler tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(600);
 
@@ -82,33 +87,54 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
         let stop = process::stop_on_signals()?;
         let database = Arc::new(Database::open(role.name(), CONNECTIONS).await?);
         let mut parts = Parts::default();
-        let bind = config.bind;
+        // What serves and tells others goes on until the workers are drained.
+        let (drained, until) = (CancellationToken::new(), CancellationToken::new());
+        let bind = match role {
+            Role::All | Role::Web => Some(config.bind),
+            Role::Worker | Role::Scheduler => config.metrics_bind,
+        };
         let has_token = config.api_token.is_some();
         let wiring = Wiring::new(config, database.pool.clone(), Clock::system(), None)?;
-        wiring::common_parts(&mut parts, &wiring, &database, &stop);
+        wiring::common_parts(&mut parts, &wiring, &database, &until);
         let mut worker = None;
         if matches!(role, Role::All | Role::Worker) {
             let claims = database.claims_pool(role.name()).await?;
             let this = wiring.worker(claims);
             worker = Some(this.clone());
-            let stop = stop.clone();
+            let (stop, drained) = (stop.clone(), drained.clone().drop_guard());
             let queues = wiring.servable(&queues);
-            parts.add_endless(async move { this.run(&queues, stop).await });
-        }
-        if matches!(role, Role::All | Role::Web) {
-            let readiness = wiring.readiness(worker.as_ref());
-            let listener = wiring::bind(bind).await?;
-            if !has_token {
-                tracing::warn!("IIT_API_TOKEN is not set: the API refuses every call");
-            }
-            tracing::info!(address = %bind, "web.listening");
-            let app = wiring.app(readiness.clone());
-            parts.add(wiring::serve(listener, app, stop.clone()));
-            let stop = stop.clone();
             parts.add_endless(async move {
-                stop.cancelled().await;
-                readiness.drain();
+                let _drained = drained;
+                this.run(&queues, stop).await;
             });
+        } else {
+            drained.cancel();
+        }
+        let readiness = wiring.readiness(worker.as_ref());
+        if let Some(bind) = bind {
+            let listener = wiring::bind(bind).await?;
+            let app = match role {
+                Role::All | Role::Web => {
+                    if !has_token {
+                        tracing::warn!("IIT_API_TOKEN is not set: the API refuses every call");
+                    }
+                    wiring.app(readiness.clone())
+                }
+                Role::Worker | Role::Scheduler => wiring.ops_app(readiness.clone()),
+            };
+            tracing::info!(address = %bind, "web.listening");
+            parts.add(wiring::serve(listener, app, until.clone()));
+        }
+        parts.add_endless(drain(
+            readiness,
+            stop.clone(),
+            drained,
+            bind.is_some(),
+            until,
+        ));
+        let history = wiring.config().job_history;
+        if role != Role::Web {
+            parts.add_endless(history::run(database.pool.clone(), history, stop.clone()));
         }
         if matches!(role, Role::All | Role::Scheduler) {
             let (pool, wake) = (database.pool.clone(), wiring.wake().clone());
@@ -146,6 +172,26 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
         outcome?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// From the stop on `/readyz` says that this process is draining, while it still serves: until its running
+/// jobs have ended, and long enough for a load balancer to notice.
+async fn drain(
+    readiness: Readiness,
+    stop: CancellationToken,
+    drained: CancellationToken,
+    serves: bool,
+    until: CancellationToken,
+) {
+    stop.cancelled().await;
+    readiness.drain();
+    let noticed = async {
+        if serves {
+            tokio::time::sleep(LINGER).await;
+        }
+    };
+    tokio::join!(drained.cancelled(), noticed);
+    until.cancel();
 }
 
 /// Answers kept for repeated requests are of no use after two days, what became of a schedule after a

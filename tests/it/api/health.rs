@@ -115,3 +115,78 @@ async fn metrics_show_the_depth_and_the_oldest_age_of_every_queue() {
         .unwrap();
     app.stop().await;
 }
+
+#[tokio::test]
+async fn a_process_whose_connections_are_all_in_use_is_not_ready() {
+    let app = TestApp::start().await;
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    let mut taken = Vec::new();
+    for _ in 0..app.db.pool.options().get_max_connections() {
+        taken.push(app.db.pool.acquire().await.unwrap());
+    }
+    let (status, body) = ready(&app).await;
+    assert_eq!(status, 503);
+    assert!(body["faults"].to_string().contains("连接已用尽"), "{body}");
+    drop(taken);
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    app.stop().await;
+}
+
+/// Alive, connected, and yet nothing is claimed: somebody holds a table that claims read.
+#[tokio::test]
+async fn a_process_whose_claims_stand_still_is_not_ready() {
+    let app = TestApp::start().await;
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    let mut holder = app.db.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE iit_queues IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let said = eventually("it is not ready", async || {
+        let (status, body) = ready(&app).await;
+        (status == 503).then(|| body.to_string())
+    })
+    .await;
+    assert!(said.contains("claiming stands still"), "{said}");
+    holder.rollback().await.unwrap();
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_process_on_an_older_schema_is_not_ready_and_on_a_newer_one_is() {
+    let app = TestApp::start().await;
+    let migrations = "iit_schema._sqlx_migrations";
+    let newer = format!(
+        "INSERT INTO {migrations} (version, description, success, checksum, execution_time) VALUES (99991231235959, 'later', true, '\\x00', 0)"
+    );
+    sqlx::query(sqlx::AssertSqlSafe(newer))
+        .execute(&app.db.pool)
+        .await
+        .unwrap();
+    eventually("readiness", async || {
+        (ready(&app).await.0 == 200).then_some(())
+    })
+    .await;
+    let older = format!("DELETE FROM {migrations} WHERE version = 20261130200000");
+    sqlx::query(sqlx::AssertSqlSafe(older))
+        .execute(&app.db.pool)
+        .await
+        .unwrap();
+    let (status, body) = ready(&app).await;
+    assert_eq!(status, 503);
+    assert!(body["faults"].to_string().contains("iit migrate"), "{body}");
+    app.stop().await;
+}

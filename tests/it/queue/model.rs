@@ -1,10 +1,15 @@
 //! The life of a job row against a model of it: any sequence of claims, settles, late settles, expiries,
-//! sweeps and retries leaves the rows where the model says, and never breaks a promise.
+//! sweeps, retries, pauses and cancellations leaves the rows where the model says, and never breaks a promise.
 
 use std::time::Duration;
 
 use iit_manager::queue::{
-    Enqueued, JobError, NewJob, Outcome, claim::ClaimedJob, depth, enqueue, sweep::sweep,
+    Enqueued, JobError, NewJob, Outcome,
+    cancel::{Cancelled, cancel},
+    claim::ClaimedJob,
+    control, depth, enqueue,
+    guard::MAX_CRASHES,
+    sweep::sweep,
 };
 use proptest::{
     prelude::*,
@@ -12,7 +17,7 @@ use proptest::{
 };
 use uuid::Uuid;
 
-use super::rig::{Desk, LONG, TestDb, claim_by, grouped, job, sql};
+use super::rig::{Desk, LONG, QUEUE, TestDb, claim_by, claim_suspect_by, grouped, job, sql};
 
 /// What may happen.
 #[derive(Debug, Clone)]
@@ -25,6 +30,7 @@ enum Event {
     Claim {
         slots: usize,
     },
+    ClaimSuspect,
     /// Of the nth lease ever given, live or stale.
     Settle {
         lease: prop::sample::Index,
@@ -36,6 +42,12 @@ enum Event {
     },
     Sweep,
     RetryDead,
+    Pause,
+    Resume,
+    /// The nth job ever enqueued.
+    Cancel {
+        job: prop::sample::Index,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +87,14 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (prop::option::of(0..3_u8), prop::option::of(0..2_u8), 1..4_i32)
             .prop_map(|(key, group, max_attempts)| Event::Enqueue { key, group, max_attempts }),
         4 => (1..4_usize).prop_map(|slots| Event::Claim { slots }),
+        2 => Just(Event::ClaimSuspect),
         5 => (index(), end).prop_map(|(lease, end)| Event::Settle { lease, end }),
         2 => index().prop_map(|lease| Event::Expire { lease }),
         1 => Just(Event::Sweep),
         1 => Just(Event::RetryDead),
+        1 => Just(Event::Pause),
+        2 => Just(Event::Resume),
+        2 => index().prop_map(|job| Event::Cancel { job }),
     ]
 }
 
@@ -94,6 +110,10 @@ struct Job {
     group: Option<u8>,
     token: Option<Uuid>,
     expired: bool,
+    suspect: bool,
+    worker: Option<Uuid>,
+    lost_by: Option<Uuid>,
+    asked_to_end: bool,
     /// Order of becoming due: claims go by due time, then id.
     due: u64,
 }
@@ -102,6 +122,7 @@ struct Job {
 struct Model {
     jobs: Vec<Job>,
     clock: u64,
+    paused: bool,
 }
 
 impl Model {
@@ -124,7 +145,10 @@ impl Model {
     }
 
     /// Who may be claimed, in order.
-    fn claimable(&self) -> Vec<i64> {
+    fn claimable(&self, suspects: bool) -> Vec<i64> {
+        if self.paused {
+            return Vec::new();
+        }
         let blocked = |job: &Job| {
             job.group.is_some()
                 && self.jobs.iter().any(|other| {
@@ -136,7 +160,7 @@ impl Model {
         let mut ready: Vec<&Job> = self
             .jobs
             .iter()
-            .filter(|j| j.state == "available" && !blocked(j))
+            .filter(|j| j.state == "available" && j.suspect == suspects && !blocked(j))
             .collect();
         ready.sort_by_key(|j| (j.due, j.id));
         ready.into_iter().map(|j| j.id).collect()
@@ -153,7 +177,7 @@ impl Model {
         if job.state != "running" || job.token != Some(token) {
             return false;
         }
-        (job.token, job.expired) = (None, false);
+        (job.token, job.worker, job.expired) = (None, None, false);
         job.state = match end {
             End::Done => "done",
             End::Cancel => "cancelled",
@@ -161,7 +185,7 @@ impl Model {
             End::Retry | End::Snooze => "available",
         };
         if job.state == "available" {
-            job.due = due;
+            (job.due, job.suspect) = (due, false);
         }
         if let End::Snooze = end {
             job.attempt -= 1;
@@ -169,17 +193,27 @@ impl Model {
         true
     }
 
-    fn sweep(&mut self) -> Vec<i64> {
+    /// Who is put back, and who of them is charged with the crash.
+    fn sweep(&mut self) -> Vec<(i64, bool)> {
         let due = self.tick();
+        let before = self.jobs.clone();
         let lost = self
             .jobs
             .iter_mut()
             .filter(|j| j.state == "running" && j.expired);
         let mut swept = Vec::new();
         for job in lost {
+            let neighbour = |other: &Job| {
+                other.id != job.id
+                    && job.worker.is_some()
+                    && (other.worker == job.worker || other.lost_by == job.worker)
+            };
+            let blamed = job.suspect || !before.iter().any(neighbour);
+            job.lost_by = job.worker.take();
             (job.state, job.token, job.expired, job.due) = ("available", None, false, due);
-            job.crashes += 1;
-            swept.push(job.id);
+            job.suspect = true;
+            job.crashes += i32::from(blamed);
+            swept.push((job.id, blamed));
         }
         swept
     }
@@ -197,6 +231,7 @@ impl Model {
                 });
             if !superseded {
                 (job.state, job.attempt, job.crashes, job.due) = ("available", 0, 0, due);
+                (job.suspect, job.lost_by, job.asked_to_end) = (false, None, false);
                 retried.push(job.id);
             }
         }
@@ -222,7 +257,21 @@ impl Trial<'_> {
             } => {
                 self.enqueue(*key, *group, *max_attempts).await;
             }
-            Event::Claim { slots } => self.claim(*slots).await,
+            Event::Claim { slots } => {
+                let worker = Uuid::new_v4();
+                let claimed = claim_by(self.db, worker, *slots, LONG).await;
+                let mut expected = self.model.claimable(false);
+                expected.truncate(*slots);
+                self.claimed(claimed, &expected, worker).await;
+            }
+            Event::ClaimSuspect => {
+                let worker = Uuid::new_v4();
+                let claimed = claim_suspect_by(self.db, worker).await;
+                let mut expected = self.model.claimable(true);
+                expected.truncate(1);
+                self.claimed(claimed.into_iter().collect(), &expected, worker)
+                    .await;
+            }
             Event::Settle { lease, end } if !self.leases.is_empty() => {
                 let claimed = self.leases[lease.index(self.leases.len())].clone();
                 self.settle(&claimed, *end).await;
@@ -246,11 +295,11 @@ impl Trial<'_> {
                 }
             }
             Event::Sweep => {
-                let mut swept: Vec<i64> = sweep(&self.db.pool)
+                let mut swept: Vec<(i64, bool)> = sweep(&self.db.pool)
                     .await
                     .unwrap()
                     .into_iter()
-                    .map(|(_, id)| id)
+                    .map(|job| (job.id, job.blamed))
                     .collect();
                 swept.sort_unstable();
                 assert_eq!(swept, self.model.sweep());
@@ -267,7 +316,23 @@ impl Trial<'_> {
                 retried.sort_unstable();
                 assert_eq!(retried, self.model.retry_dead());
             }
-            Event::Settle { .. } => {}
+            Event::Pause => {
+                let mut conn = self.db.pool.acquire().await.unwrap();
+                let paused = control::pause(&mut conn, &[QUEUE.to_owned()], "ops").await;
+                assert_eq!(paused.unwrap().is_empty(), self.model.paused);
+                self.model.paused = true;
+            }
+            Event::Resume => {
+                let mut conn = self.db.pool.acquire().await.unwrap();
+                let resumed = control::resume(&mut conn, &[QUEUE.to_owned()]).await;
+                assert_eq!(!resumed.unwrap().is_empty(), self.model.paused);
+                self.model.paused = false;
+            }
+            Event::Cancel { job } if !self.model.jobs.is_empty() => {
+                let job = job.index(self.model.jobs.len());
+                self.cancel(job).await;
+            }
+            Event::Settle { .. } | Event::Cancel { .. } => {}
         }
     }
 
@@ -294,25 +359,55 @@ impl Trial<'_> {
                     group,
                     token: None,
                     expired: false,
+                    suspect: false,
+                    worker: None,
+                    lost_by: None,
+                    asked_to_end: false,
                     due,
                 });
             }
         }
     }
 
-    /// Claims, and buries as the guard does what may not run again.
-    async fn claim(&mut self, slots: usize) {
-        let claimed = claim_by(self.db, Uuid::new_v4(), slots, LONG).await;
-        let mut expected = self.model.claimable();
-        expected.truncate(slots);
+    async fn cancel(&mut self, job: usize) {
+        let id = self.model.jobs[job].id;
+        let cancelled = cancel(&self.db.pool, &self.desk.wake, id, "no use").await;
+        let job = &mut self.model.jobs[job];
+        let settlement = match (cancelled.unwrap(), job.state) {
+            (Cancelled::ToSettle(claimed, settlement), "available") => {
+                assert_eq!(claimed.lease.job, id);
+                job.state = "cancelled";
+                settlement
+            }
+            (Cancelled::WasDead(settlement), "dead") => {
+                job.state = "cancelled";
+                settlement
+            }
+            (Cancelled::Asked(settlement), "running") => {
+                job.asked_to_end = true;
+                settlement
+            }
+            (Cancelled::Nothing, "done" | "cancelled") => return,
+            (_, state) => panic!("a {state} job"),
+        };
+        settlement.commit().await.unwrap();
+    }
+
+    /// Notes a claim, and buries as the guard does what may not run again.
+    async fn claimed(&mut self, claimed: Vec<ClaimedJob>, expected: &[i64], worker: Uuid) {
         let ids: Vec<i64> = claimed.iter().map(|c| c.lease.job).collect();
         assert_eq!(ids, expected);
         for one in claimed {
             let job = self.model.of(one.lease.job);
             job.attempt += 1;
             (job.state, job.token) = ("running", Some(one.lease.token));
+            job.worker = Some(worker);
             assert_eq!((one.lease.attempt, one.crashes), (job.attempt, job.crashes));
-            if one.lease.attempt > one.lease.max_attempts {
+            assert_eq!(one.cancelled.is_some(), job.asked_to_end);
+            let beyond = one.lease.attempt > one.lease.max_attempts || one.crashes >= MAX_CRASHES;
+            if job.asked_to_end {
+                self.settle(&one, End::Cancel).await;
+            } else if beyond {
                 self.settle(&one, End::Dead).await;
             }
             self.leases.push(one);
@@ -337,17 +432,23 @@ impl Trial<'_> {
 
     /// The rows are where the model says; and what must hold whatever the model says.
     async fn check(&self) {
-        let rows: Vec<(i64, String, i32, i32, Option<Uuid>)> = sqlx::query_as(
-            "SELECT id, state, attempt, crashes, lease_token FROM iit_jobs ORDER BY id",
+        type Row = (i64, String, i32, i32, Option<Uuid>, bool, Option<Uuid>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT id, state, attempt, crashes, lease_token, suspect, lost_by FROM iit_jobs ORDER BY id",
         )
         .fetch_all(&self.db.pool)
         .await
         .unwrap();
-        let expected: Vec<_> = self
+        let expected: Vec<Row> = self
             .model
             .jobs
             .iter()
-            .map(|j| (j.id, j.state.to_owned(), j.attempt, j.crashes, j.token))
+            .map(|j| {
+                let state = j.state.to_owned();
+                (
+                    j.id, state, j.attempt, j.crashes, j.token, j.suspect, j.lost_by,
+                )
+            })
             .collect();
         assert_eq!(rows, expected);
         for job in &self.model.jobs {
@@ -381,6 +482,7 @@ fn any_sequence_of_events_leaves_the_rows_where_the_model_says() {
         .run(&events, |events| {
             runtime.block_on(async {
                 sql(&db, "DELETE FROM iit_jobs").await;
+                sql(&db, "DELETE FROM iit_queues").await;
                 let mut trial = Trial {
                     db: &db,
                     desk: Desk::of(&db),

@@ -51,11 +51,17 @@ impl Study {
 
     /// Starts a worker process.
     pub fn worker(&self, queues: &str) -> Program {
+        self.start(&["worker", "--queues", queues], &[])
+    }
+
+    /// Starts a long-lived process with these settings.
+    pub fn start(&self, args: &[&str], settings: &[(&str, &str)]) -> Program {
         let mut command = command(&self.url);
         command
             .current_dir(self.folder.path())
             .env("IIT_LEASE_S", LEASE_S.to_string())
-            .args(["worker", "--queues", queues]);
+            .envs(settings.iter().copied())
+            .args(args);
         Program {
             child: command.spawn().unwrap(),
         }
@@ -146,8 +152,13 @@ impl Program {
     }
 
     /// Asks it to stop and waits for its orderly end.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         self.signal(Signal::SIGTERM);
+        self.ended().await;
+    }
+
+    /// Waits for its orderly end.
+    pub async fn ended(mut self) {
         let status = self.exit().await;
         assert!(status.success(), "{status}");
     }
@@ -225,6 +236,19 @@ pub async fn until_batches_done(db: &TestDb, batches: i64) {
                 .await;
         // The server may be on its way up.
         matches!(done, Ok(done) if batches == done)
+    })
+    .await;
+}
+
+/// Waits until `batches` requests are at an end, whichever.
+pub async fn until_batches_ended(db: &TestDb, batches: i64) {
+    eventually("the requests are at an end", async || {
+        super::rig::count(
+            db,
+            "SELECT count(*) FROM iit_batches WHERE state IN ('done', 'failed')",
+        )
+        .await
+            == batches
     })
     .await;
 }
