@@ -54,11 +54,17 @@ impl Place {
         Ok(shown)
     }
 
-    /// A fresh, migrated database, opened as a process of the program opens it.
-    pub async fn database(&self, name: &str) -> Result<Base> {
+    /// The address of a fresh, empty database.
+    pub async fn empty(&self, name: &str) -> Result<String> {
         let options: PgConnectOptions = self.server.url().expose_secret().parse()?;
         let url = options.database(name).to_url_lossy().to_string();
         sqlx::Postgres::create_database(&url).await?;
+        Ok(url)
+    }
+
+    /// A fresh, migrated database, opened as a process of the program opens it.
+    pub async fn database(&self, name: &str) -> Result<Base> {
+        let url = self.empty(name).await?;
         let secret = SecretString::from(url.clone());
         let settings = PoolSettings {
             application_name: "iit bench".to_owned(),
@@ -109,8 +115,13 @@ impl Base {
     /// Removes it, so that its vacuum does not disturb the next figure.
     pub async fn drop(self) -> Result<()> {
         self.database.pool.close().await;
-        Ok(sqlx::Postgres::force_drop_database(&self.url).await?)
+        remove(&self.url).await
     }
+}
+
+/// Removes the database at `url`.
+pub async fn remove(url: &str) -> Result<()> {
+    Ok(sqlx::Postgres::force_drop_database(url).await?)
 }
 
 /// Puts the sample study with its skills into `base`. Its people are `people`, if any are named: then all

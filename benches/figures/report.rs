@@ -5,6 +5,7 @@ use iit_manager::boot::cli::output;
 use serde::Serialize;
 
 use crate::machine::Machine;
+use crate::peers::Comparison;
 
 /// What a figure must reach.
 #[derive(Clone, Copy, Serialize)]
@@ -93,6 +94,8 @@ pub struct Report {
     machine: Machine,
     quick: bool,
     figures: Vec<Figure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
 }
 
 impl Report {
@@ -101,6 +104,7 @@ impl Report {
             machine,
             quick,
             figures: Vec::new(),
+            comparison: None,
         }
     }
 
@@ -110,6 +114,10 @@ impl Report {
                 load_before,
                 ..figure
             }));
+    }
+
+    pub fn compare(&mut self, comparison: Option<Comparison>) {
+        self.comparison = comparison.or(self.comparison.take());
     }
 
     pub fn print(&self, json: bool) -> Result<()> {
@@ -131,6 +139,9 @@ impl Report {
         println!("{table}");
         for figure in self.figures.iter().filter(|f| !f.note.is_empty()) {
             println!("· {}: {}", figure.name, figure.note);
+        }
+        if let Some(comparison) = &self.comparison {
+            comparison.print();
         }
         println!("load = 1-minute load average just before the figure, other programs included");
         if self.quick {

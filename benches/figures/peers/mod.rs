@@ -1,0 +1,333 @@
+//! Ours beside graphile_worker, DBOS and LangGraph: same machine, same Postgres, same server settings, a
+//! fresh database for each measurement.
+//!
+//! Every setting of a peer is tried once; the best then goes through the rounds, in which all contenders
+//! take turns, and the median over try and rounds is shown.
+
+mod contenders;
+mod programs;
+mod table;
+
+use anyhow::{Context, Result};
+
+use crate::Bench;
+use crate::cost::Cost;
+use crate::place;
+use crate::queue_side::SLOTS;
+use crate::report::{Figure, Target};
+use crate::samples::{median, rate};
+use crate::{chain, drain, machine, start, steps};
+use contenders::{Contender, DRAIN_JOBS, START_JOBS, STEP_RUNS, Setting, Task};
+use programs::{Kind, Program, Took};
+pub use table::Comparison;
+use table::{Best, Row, Start, Tried};
+
+/// Beside the try.
+const ROUNDS: usize = 2;
+
+/// Contenders under way: measured so far, and what is still wanted.
+struct Runner<'a> {
+    bench: &'a Bench,
+    number: usize,
+    tried: Vec<Tried>,
+}
+
+/// A rate over try and rounds.
+struct Rated {
+    setting: &'static Setting,
+    rates: Vec<f64>,
+    cost: Option<Cost>,
+}
+
+pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
+    let load_before = machine::load_average();
+    let (ready, left_out) = prepared().await;
+    let mut runner = Runner {
+        bench,
+        number: 0,
+        tried: Vec::new(),
+    };
+    let mut ours = (Vec::new(), Vec::new(), None);
+    let mut theirs: Vec<(
+        &Contender,
+        Option<Rated>,
+        Option<Rated>,
+        Option<Best<Start>>,
+    )> = Vec::new();
+    for contender in &ready {
+        let drain = runner
+            .best_rate(contender, Kind::Drain, contender.drain)
+            .await?;
+        let steps = runner
+            .best_rate(contender, Kind::Steps, contender.steps)
+            .await?;
+        let start = runner.best_start(contender).await?;
+        theirs.push((contender, drain, steps, start));
+    }
+    for round in 0..=ROUNDS {
+        eprintln!("  round {round} of {ROUNDS}");
+        runner.ours(round, &mut ours).await?;
+        if round == 0 {
+            continue; // Their try was the first.
+        }
+        for (contender, drain, steps, _) in &mut theirs {
+            for (kind, task, rated) in [
+                (Kind::Drain, contender.drain, drain),
+                (Kind::Steps, contender.steps, steps),
+            ] {
+                if let Some(rated) = rated {
+                    let (rate, cost) = runner.rate(contender, kind, task, rated.setting).await?;
+                    rated.rates.push(rate);
+                    rated.cost = cost;
+                }
+            }
+        }
+    }
+    let our_start = runner.our_start().await?;
+    let settings = format!("{SLOTS} slots");
+    let best = |rates: Vec<f64>| Best {
+        setting: settings.clone(),
+        value: median(rates),
+    };
+    let mut rows = vec![Row {
+        name: "iit".to_owned(),
+        settles: "each, fenced by its lease".to_owned(),
+        drain_per_s: Some(best(ours.0)),
+        start_ms: Some(Best {
+            setting: settings.clone(),
+            value: our_start,
+        }),
+        steps_per_s: Some(best(ours.1)),
+        cost: ours.2,
+    }];
+    let reached = |rated: Rated| Best {
+        setting: rated.setting.name.to_owned(),
+        value: median(rated.rates),
+    };
+    for (contender, drain, steps, start) in theirs {
+        rows.push(Row {
+            name: contender.name.to_owned(),
+            settles: contender.settles.to_owned(),
+            cost: steps.as_ref().and_then(|rated| rated.cost),
+            drain_per_s: drain.map(reached),
+            start_ms: start,
+            steps_per_s: steps.map(reached),
+        });
+    }
+    let figures = against(&rows);
+    Ok((
+        figures,
+        Comparison {
+            rows,
+            tried: runner.tried,
+            left_out,
+            load_before,
+        },
+    ))
+}
+
+/// The contenders whose programs could be made, and why the others could not.
+async fn prepared() -> (Vec<&'static Contender>, Vec<String>) {
+    let (mut ready, mut left_out) = (Vec::new(), Vec::new());
+    for program in [Program::Graphile, Program::Dbos, Program::LangGraph] {
+        eprintln!("  making ready {program:?} …");
+        let its = contenders::ALL
+            .iter()
+            .filter(|contender| contender.program == program);
+        match programs::prepare(program).await {
+            Ok(()) => ready.extend(its),
+            Err(error) => {
+                left_out.extend(its.map(|contender| format!("{}: {error:#}", contender.name)))
+            }
+        }
+    }
+    (ready, left_out)
+}
+
+impl Runner<'_> {
+    /// A name for the next database.
+    fn name(&mut self) -> String {
+        self.number += 1;
+        format!("peer_{}", self.number)
+    }
+
+    async fn ours(
+        &mut self,
+        round: usize,
+        into: &mut (Vec<f64>, Vec<f64>, Option<Cost>),
+    ) -> Result<()> {
+        eprintln!("  iit, round {round}");
+        let jobs = self.bench.amount(DRAIN_JOBS, DRAIN_JOBS / 10);
+        let name = self.name();
+        into.0.push(drain::once(self.bench, &name, jobs).await?);
+        let runs = self.bench.amount(STEP_RUNS, STEP_RUNS / 10);
+        let name = self.name();
+        let (rate, cost) = steps::once(self.bench, &name, runs).await?;
+        into.1.push(rate);
+        into.2 = Some(cost);
+        Ok(())
+    }
+
+    async fn our_start(&mut self) -> Result<Start> {
+        let name = self.name();
+        let base = self.bench.place.database(&name).await?;
+        let jobs = self.bench.amount(START_JOBS, START_JOBS / 10);
+        let (times, _) = start::once(&base, true, jobs).await?;
+        base.drop().await?;
+        Ok(Start {
+            p50: times.ms(50),
+            p95: times.ms(95),
+            p99: times.ms(99),
+            max: times.ms(100),
+        })
+    }
+
+    /// Tries every setting; the best one's rate, with room for the rounds.
+    async fn best_rate(
+        &mut self,
+        contender: &Contender,
+        kind: Kind,
+        task: Task,
+    ) -> Result<Option<Rated>> {
+        let mut best: Option<Rated> = None;
+        for setting in task.settings {
+            let (rate, cost) = self.rate(contender, kind, task, setting).await?;
+            let (task, value) = (
+                if kind == Kind::Drain {
+                    "drain"
+                } else {
+                    "steps"
+                },
+                rate,
+            );
+            self.tried.push(Tried {
+                name: contender.name.to_owned(),
+                task,
+                setting: setting.name.to_owned(),
+                value,
+            });
+            if best
+                .as_ref()
+                .is_none_or(|best| best.rates.iter().all(|known| *known < rate))
+            {
+                best = Some(Rated {
+                    setting,
+                    rates: vec![rate],
+                    cost,
+                });
+            }
+        }
+        Ok(best)
+    }
+
+    async fn rate(
+        &mut self,
+        contender: &Contender,
+        kind: Kind,
+        task: Task,
+        setting: &Setting,
+    ) -> Result<(f64, Option<Cost>)> {
+        let amount = self.bench.amount(task.amount, task.amount / 10);
+        let units = match kind {
+            Kind::Steps => amount * usize::try_from(chain::STEPS)?,
+            Kind::Drain | Kind::Start => amount,
+        };
+        let (took, cost): (Took, Cost) = self.peer(contender, kind, amount, units, setting).await?;
+        Ok((rate(units, took.seconds), Some(cost)))
+    }
+
+    async fn best_start(&mut self, contender: &Contender) -> Result<Option<Best<Start>>> {
+        let mut best: Option<Best<Start>> = None;
+        let amount = self
+            .bench
+            .amount(contender.start.amount, contender.start.amount / 10);
+        for setting in contender.start.settings {
+            let (value, _): (Start, Cost) = self
+                .peer(contender, Kind::Start, amount, amount, setting)
+                .await?;
+            let name = setting.name.to_owned();
+            self.tried.push(Tried {
+                name: contender.name.to_owned(),
+                task: "start p95 ms",
+                setting: name.clone(),
+                value: value.p95,
+            });
+            if best.as_ref().is_none_or(|best| value.p95 < best.value.p95) {
+                best = Some(Best {
+                    setting: name,
+                    value,
+                });
+            }
+        }
+        Ok(best)
+    }
+
+    async fn peer<T: serde::de::DeserializeOwned>(
+        &mut self,
+        contender: &Contender,
+        kind: Kind,
+        amount: usize,
+        units: usize,
+        setting: &Setting,
+    ) -> Result<(T, Cost)> {
+        eprintln!("  {}, {kind:?}: {} …", contender.name, setting.name);
+        let url = self.bench.place.empty(&self.name()).await?;
+        let command = programs::command(contender.program, kind, &url, amount, setting.args);
+        let measured = programs::run(command, &url, units).await;
+        place::remove(&url).await?;
+        measured.with_context(|| format!("{}, {kind:?}, {}", contender.name, setting.name))
+    }
+}
+
+/// The figures with targets: ours over theirs.
+fn against(rows: &[Row]) -> Vec<Figure> {
+    let Some((ours, theirs)) = rows.split_first() else {
+        return Vec::new();
+    };
+    let mut figures = Vec::new();
+    for (task, of, targets) in [
+        (
+            "drain",
+            (|row: &Row| row.drain_per_s.as_ref().map(|best| best.value))
+                as fn(&Row) -> Option<f64>,
+            [
+                Target::AtLeast(1.5),
+                Target::None,
+                Target::None,
+                Target::None,
+            ],
+        ),
+        (
+            "durable steps",
+            |row: &Row| row.steps_per_s.as_ref().map(|best| best.value),
+            [
+                Target::None,
+                Target::None,
+                Target::AtLeast(4.0),
+                Target::AtLeast(4.0),
+            ],
+        ),
+    ] {
+        for row in theirs {
+            let place = contenders::ALL
+                .iter()
+                .position(|c| c.name == row.name && c.settles == row.settles);
+            let target = place
+                .and_then(|place| targets.get(place))
+                .copied()
+                .unwrap_or(Target::None);
+            if let (Some(our), Some(their)) = (of(ours), of(row)) {
+                figures.push(
+                    Figure::new(
+                        format!("{task}, over {} ({})", row.name, row.settles),
+                        target,
+                        our / their,
+                        "×",
+                    )
+                    .detail(format!("{our:.0} and {their:.0} a second")),
+                );
+            }
+        }
+    }
+    figures
+}
