@@ -25,7 +25,7 @@ use table::{Best, Row, Start, Tried};
 /// Beside the try.
 const ROUNDS: usize = 2;
 
-/// Contenders under way: measured so far, and what is still wanted.
+/// Measures one contender at a time, each on a database of its own.
 struct Runner<'a> {
     bench: &'a Bench,
     number: usize,
@@ -39,6 +39,20 @@ struct Rated {
     cost: Option<Cost>,
 }
 
+#[derive(Default)]
+struct Ours {
+    drain: Vec<f64>,
+    steps: Vec<f64>,
+    cost: Option<Cost>,
+}
+
+struct Theirs {
+    contender: &'static Contender,
+    drain: Option<Rated>,
+    steps: Option<Rated>,
+    start: Option<Best<Start>>,
+}
+
 pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
     let load_before = machine::load_average();
     let (ready, left_out) = prepared().await;
@@ -47,83 +61,76 @@ pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
         number: 0,
         tried: Vec::new(),
     };
-    let mut ours = (Vec::new(), Vec::new(), None);
-    let mut theirs: Vec<(
-        &Contender,
-        Option<Rated>,
-        Option<Rated>,
-        Option<Best<Start>>,
-    )> = Vec::new();
-    for contender in &ready {
-        let drain = runner
-            .best_rate(contender, Kind::Drain, contender.drain)
-            .await?;
-        let steps = runner
-            .best_rate(contender, Kind::Steps, contender.steps)
-            .await?;
-        let start = runner.best_start(contender).await?;
-        theirs.push((contender, drain, steps, start));
-    }
-    for round in 0..=ROUNDS {
-        eprintln!("  round {round} of {ROUNDS}");
-        runner.ours(round, &mut ours).await?;
-        if round == 0 {
-            continue; // Their try was the first.
-        }
-        for (contender, drain, steps, _) in &mut theirs {
-            for (kind, task, rated) in [
-                (Kind::Drain, contender.drain, drain),
-                (Kind::Steps, contender.steps, steps),
-            ] {
-                if let Some(rated) = rated {
-                    let (rate, cost) = runner.rate(contender, kind, task, rated.setting).await?;
-                    rated.rates.push(rate);
-                    rated.cost = cost;
-                }
-            }
-        }
-    }
-    let our_start = runner.our_start().await?;
-    let settings = format!("{SLOTS} slots");
-    let best = |rates: Vec<f64>| Best {
-        setting: settings.clone(),
-        value: median(rates),
-    };
-    let mut rows = vec![Row {
-        name: "iit".to_owned(),
-        settles: "each, fenced by its lease".to_owned(),
-        drain_per_s: Some(best(ours.0)),
-        start_ms: Some(Best {
-            setting: settings.clone(),
-            value: our_start,
-        }),
-        steps_per_s: Some(best(ours.1)),
-        cost: ours.2,
-    }];
-    let reached = |rated: Rated| Best {
-        setting: rated.setting.name.to_owned(),
-        value: median(rated.rates),
-    };
-    for (contender, drain, steps, start) in theirs {
-        rows.push(Row {
-            name: contender.name.to_owned(),
-            settles: contender.settles.to_owned(),
-            cost: steps.as_ref().and_then(|rated| rated.cost),
-            drain_per_s: drain.map(reached),
-            start_ms: start,
-            steps_per_s: steps.map(reached),
+    let mut theirs = Vec::new();
+    for contender in ready {
+        theirs.push(Theirs {
+            contender,
+            drain: runner
+                .best_rate(contender, Kind::Drain, contender.drain)
+                .await?,
+            steps: runner
+                .best_rate(contender, Kind::Steps, contender.steps)
+                .await?,
+            start: runner.best_start(contender).await?,
         });
     }
-    let figures = against(&rows);
-    Ok((
-        figures,
-        Comparison {
-            rows,
-            tried: runner.tried,
-            left_out,
-            load_before,
-        },
-    ))
+    let mut ours = Ours::default();
+    let start = runner.our_start().await?;
+    runner.ours(&mut ours).await?;
+    for round in 1..=ROUNDS {
+        eprintln!("  round {round} of {ROUNDS}");
+        runner.ours(&mut ours).await?;
+        for theirs in &mut theirs {
+            runner.again(theirs).await?;
+        }
+    }
+    let rows: Vec<Row> = std::iter::once(ours.row(start))
+        .chain(theirs.into_iter().map(Theirs::row))
+        .collect();
+    let comparison = Comparison {
+        tried: runner.tried,
+        left_out,
+        load_before,
+        rows,
+    };
+    Ok((against(&comparison.rows), comparison))
+}
+
+impl Ours {
+    fn row(self, start: Start) -> Row {
+        let best = |value| Best {
+            setting: format!("{SLOTS} slots"),
+            value,
+        };
+        Row {
+            name: "iit".to_owned(),
+            settles: "each, fenced by its lease".to_owned(),
+            drain_per_s: Some(best(median(self.drain))),
+            start_ms: Some(Best {
+                setting: format!("{SLOTS} slots"),
+                value: start,
+            }),
+            steps_per_s: Some(best(median(self.steps))),
+            cost: self.cost,
+        }
+    }
+}
+
+impl Theirs {
+    fn row(self) -> Row {
+        let reached = |rated: Rated| Best {
+            setting: rated.setting.name.to_owned(),
+            value: median(rated.rates),
+        };
+        Row {
+            name: self.contender.name.to_owned(),
+            settles: self.contender.settles.to_owned(),
+            cost: self.steps.as_ref().and_then(|rated| rated.cost),
+            drain_per_s: self.drain.map(reached),
+            start_ms: self.start,
+            steps_per_s: self.steps.map(reached),
+        }
+    }
 }
 
 /// The contenders whose programs could be made, and why the others could not.
@@ -151,20 +158,32 @@ impl Runner<'_> {
         format!("peer_{}", self.number)
     }
 
-    async fn ours(
-        &mut self,
-        round: usize,
-        into: &mut (Vec<f64>, Vec<f64>, Option<Cost>),
-    ) -> Result<()> {
-        eprintln!("  iit, round {round}");
+    async fn ours(&mut self, ours: &mut Ours) -> Result<()> {
+        eprintln!("  iit, drain and steps …");
         let jobs = self.bench.amount(DRAIN_JOBS, DRAIN_JOBS / 10);
         let name = self.name();
-        into.0.push(drain::once(self.bench, &name, jobs).await?);
+        ours.drain.push(drain::once(self.bench, &name, jobs).await?);
         let runs = self.bench.amount(STEP_RUNS, STEP_RUNS / 10);
         let name = self.name();
         let (rate, cost) = steps::once(self.bench, &name, runs).await?;
-        into.1.push(rate);
-        into.2 = Some(cost);
+        ours.steps.push(rate);
+        ours.cost = Some(cost);
+        Ok(())
+    }
+
+    /// A round of a peer with the settings that were best.
+    async fn again(&mut self, theirs: &mut Theirs) -> Result<()> {
+        let contender = theirs.contender;
+        for (kind, task, rated) in [
+            (Kind::Drain, contender.drain, &mut theirs.drain),
+            (Kind::Steps, contender.steps, &mut theirs.steps),
+        ] {
+            if let Some(rated) = rated {
+                let (rate, cost) = self.rate(contender, kind, task, rated.setting).await?;
+                rated.rates.push(rate);
+                rated.cost = cost;
+            }
+        }
         Ok(())
     }
 
