@@ -67,11 +67,11 @@ pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
             contender,
             drain: runner
                 .best_rate(contender, Kind::Drain, contender.drain)
-                .await?,
+                .await,
             steps: runner
                 .best_rate(contender, Kind::Steps, contender.steps)
-                .await?,
-            start: runner.best_start(contender).await?,
+                .await,
+            start: runner.best_start(contender).await,
         });
     }
     let mut ours = Ours::default();
@@ -81,7 +81,7 @@ pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
         eprintln!("  round {round} of {ROUNDS}");
         runner.ours(&mut ours).await?;
         for theirs in &mut theirs {
-            runner.again(theirs).await?;
+            runner.again(theirs).await;
         }
     }
     let rows: Vec<Row> = std::iter::once(ours.row(start))
@@ -172,19 +172,20 @@ impl Runner<'_> {
     }
 
     /// A round of a peer with the settings that were best.
-    async fn again(&mut self, theirs: &mut Theirs) -> Result<()> {
+    async fn again(&mut self, theirs: &mut Theirs) {
         let contender = theirs.contender;
         for (kind, task, rated) in [
             (Kind::Drain, contender.drain, &mut theirs.drain),
             (Kind::Steps, contender.steps, &mut theirs.steps),
         ] {
-            if let Some(rated) = rated {
-                let (rate, cost) = self.rate(contender, kind, task, rated.setting).await?;
+            let Some(rated) = rated else { continue };
+            let measured = self.rate(contender, kind, task, rated.setting).await;
+            let noted = self.note(contender, kind, rated.setting, measured, |taken| taken.0);
+            if let Some((rate, cost)) = noted {
                 rated.rates.push(rate);
-                rated.cost = cost;
+                rated.cost = Some(cost);
             }
         }
-        Ok(())
     }
 
     async fn our_start(&mut self) -> Result<Start> {
@@ -202,29 +203,14 @@ impl Runner<'_> {
     }
 
     /// Tries every setting; the best one's rate, with room for the rounds.
-    async fn best_rate(
-        &mut self,
-        contender: &Contender,
-        kind: Kind,
-        task: Task,
-    ) -> Result<Option<Rated>> {
+    async fn best_rate(&mut self, contender: &Contender, kind: Kind, task: Task) -> Option<Rated> {
         let mut best: Option<Rated> = None;
         for setting in task.settings {
-            let (rate, cost) = self.rate(contender, kind, task, setting).await?;
-            let (task, value) = (
-                if kind == Kind::Drain {
-                    "drain"
-                } else {
-                    "steps"
-                },
-                rate,
-            );
-            self.tried.push(Tried {
-                name: contender.name.to_owned(),
-                task,
-                setting: setting.name.to_owned(),
-                value,
-            });
+            let measured = self.rate(contender, kind, task, setting).await;
+            let Some((rate, cost)) = self.note(contender, kind, setting, measured, |taken| taken.0)
+            else {
+                continue;
+            };
             if best
                 .as_ref()
                 .is_none_or(|best| best.rates.iter().all(|known| *known < rate))
@@ -232,11 +218,39 @@ impl Runner<'_> {
                 best = Some(Rated {
                     setting,
                     rates: vec![rate],
-                    cost,
+                    cost: Some(cost),
                 });
             }
         }
-        Ok(best)
+        best
+    }
+
+    /// Writes down what a setting gave. One that fails (a peer that stands still, say) is told in the
+    /// report and does not end the run.
+    fn note<T>(
+        &mut self,
+        contender: &Contender,
+        kind: Kind,
+        setting: &Setting,
+        measured: Result<T>,
+        value: impl Fn(&T) -> f64,
+    ) -> Option<T> {
+        let task = match kind {
+            Kind::Drain => "drain, jobs/s",
+            Kind::Start => "start, p95 ms",
+            Kind::Steps => "steps/s",
+        };
+        if let Err(error) = &measured {
+            eprintln!("    failed: {error:#}");
+        }
+        self.tried.push(Tried {
+            name: contender.name.to_owned(),
+            task,
+            setting: setting.name.to_owned(),
+            value: measured.as_ref().ok().map(value),
+            failed: measured.as_ref().err().map(|error| format!("{error:#}")),
+        });
+        measured.ok()
     }
 
     async fn rate(
@@ -245,40 +259,37 @@ impl Runner<'_> {
         kind: Kind,
         task: Task,
         setting: &Setting,
-    ) -> Result<(f64, Option<Cost>)> {
+    ) -> Result<(f64, Cost)> {
         let amount = self.bench.amount(task.amount, task.amount / 10);
         let units = match kind {
             Kind::Steps => amount * usize::try_from(chain::STEPS)?,
             Kind::Drain | Kind::Start => amount,
         };
         let (took, cost): (Took, Cost) = self.peer(contender, kind, amount, units, setting).await?;
-        Ok((rate(units, took.seconds), Some(cost)))
+        Ok((rate(units, took.seconds), cost))
     }
 
-    async fn best_start(&mut self, contender: &Contender) -> Result<Option<Best<Start>>> {
+    async fn best_start(&mut self, contender: &Contender) -> Option<Best<Start>> {
         let mut best: Option<Best<Start>> = None;
-        let amount = self
-            .bench
-            .amount(contender.start.amount, contender.start.amount / 10);
+        let full = contender.start.amount;
+        let amount = self.bench.amount(full, full / 10);
         for setting in contender.start.settings {
-            let (value, _): (Start, Cost) = self
-                .peer(contender, Kind::Start, amount, amount, setting)
-                .await?;
-            let name = setting.name.to_owned();
-            self.tried.push(Tried {
-                name: contender.name.to_owned(),
-                task: "start p95 ms",
-                setting: name.clone(),
-                value: value.p95,
-            });
+            let measured = self
+                .peer::<Start>(contender, Kind::Start, amount, amount, setting)
+                .await;
+            let Some((value, _)) = self.note(contender, Kind::Start, setting, measured, |taken| {
+                taken.0.p95
+            }) else {
+                continue;
+            };
             if best.as_ref().is_none_or(|best| value.p95 < best.value.p95) {
                 best = Some(Best {
-                    setting: name,
+                    setting: setting.name.to_owned(),
                     value,
                 });
             }
         }
-        Ok(best)
+        best
     }
 
     async fn peer<T: serde::de::DeserializeOwned>(

@@ -183,7 +183,7 @@ pub async fn run<T: DeserializeOwned>(
         let answer = lines.next_line().await?;
         anyhow::Ok(answer.map(|answer| (answer, meter)))
     };
-    let exchanged = tokio::time::timeout(2 * PATIENCE, exchange).await;
+    let exchanged = tokio::time::timeout(PATIENCE, exchange).await;
     let Ok(Some((answer, meter))) = exchanged.context("a peer did not end")? else {
         drop(stdin);
         child.wait().await?;

@@ -39,7 +39,9 @@ pub struct Tried {
     pub task: &'static str,
     pub setting: String,
     /// A rate a second; for starts the p95 in milliseconds.
-    pub value: f64,
+    pub value: Option<f64>,
+    /// Why there is none.
+    pub failed: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -106,9 +108,13 @@ impl Comparison {
             );
         }
         for tried in &self.tried {
+            let result = match (tried.value, &tried.failed) {
+                (Some(value), _) => format!("{value:.1}"),
+                (None, failed) => format!("failed: {}", failed.as_deref().unwrap_or_default()),
+            };
             println!(
-                "· tried: {}, {}, {}: {:.1}",
-                tried.name, tried.task, tried.setting, tried.value
+                "· tried: {}, {}, {}: {result}",
+                tried.name, tried.task, tried.setting
             );
         }
         for left_out in &self.left_out {

@@ -7,7 +7,7 @@ import sys
 import time
 from urllib.parse import unquote, urlsplit
 
-PATIENCE_S = 300
+PATIENCE_S = 120
 
 
 def libpq(url):

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use graphile_worker::{IntoTaskHandlerResult, JobSpec, RawJobSpec, TaskHandler, WorkerContext};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -66,11 +66,20 @@ pub async fn measure(settings: &Settings, jobs: usize) -> Result<Value> {
         worker.create_utils().add_raw_jobs(some).await?;
     }
     let begin = Instant::now();
-    let running = Running::start(worker);
-    tokio::time::timeout(PATIENCE, tally.0.all.notified()).await?;
-    worker::settled(&pool).await?;
-    let seconds = begin.elapsed().as_secs_f64();
-    running.end().await?;
+    let seconds = if settings.once {
+        tokio::time::timeout(PATIENCE, worker.run_once()).await??;
+        worker::settled(&pool).await?;
+        begin.elapsed().as_secs_f64()
+    } else {
+        let running = Running::start(worker);
+        tokio::time::timeout(PATIENCE, tally.0.all.notified())
+            .await
+            .context("the jobs stood still")?;
+        worker::settled(&pool).await?;
+        let seconds = begin.elapsed().as_secs_f64();
+        running.end().await?;
+        seconds
+    };
     let ran = tally.0.ran.load(Ordering::Relaxed);
     ensure!(ran == jobs, "{jobs} jobs ran {ran} times");
     Ok(json!({ "seconds": seconds }))

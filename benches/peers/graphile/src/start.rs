@@ -66,7 +66,8 @@ pub async fn measure(settings: &Settings, jobs: usize) -> Result<Value> {
                 .get(n)
                 .and_then(|one| one.lock().ok()?.take())
                 .context("a job was sent twice")?;
-            Ok(tokio::time::timeout(PATIENCE, receiver).await?? - due)
+            let started = tokio::time::timeout(PATIENCE, receiver).await;
+            Ok(started.context("a job was never started")?? - due)
         }
     })
     .await?;

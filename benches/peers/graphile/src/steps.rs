@@ -129,7 +129,9 @@ pub async fn measure(settings: &Settings, count: usize, steps: i32) -> Result<Va
     }
     let begin = Instant::now();
     let running = Running::start(worker);
-    tokio::time::timeout(PATIENCE, runs.0.all.notified()).await?;
+    tokio::time::timeout(PATIENCE, runs.0.all.notified())
+        .await
+        .context("the runs stood still")?;
     worker::settled(&pool).await?;
     let seconds = begin.elapsed().as_secs_f64();
     running.end().await?;

@@ -11,8 +11,8 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinHandle;
 
-/// Longer than any measurement; a wait beyond it fails instead of hanging.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+/// Longer than any measurement that gets on; one that stands still fails after it instead of hanging.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// graphile_worker's default.
 const CONNECTIONS: u32 = 20;
 
@@ -30,6 +30,12 @@ pub struct Settings {
     /// Completions collected for so long before they are written; none: each on its own.
     #[arg(long)]
     complete_ms: Option<u64>,
+    /// Time between looks for jobs that nobody announced; its default is a second.
+    #[arg(long)]
+    poll_ms: Option<u64>,
+    /// Work off what is there and end, instead of waiting for announcements. Drain only.
+    #[arg(long)]
+    pub once: bool,
 }
 
 impl Settings {
@@ -53,6 +59,9 @@ impl Settings {
         }
         if let Some(ms) = self.complete_ms {
             options = options.complete_job_batch_delay(Duration::from_millis(ms));
+        }
+        if let Some(ms) = self.poll_ms {
+            options = options.poll_interval(Duration::from_millis(ms));
         }
         options
     }
