@@ -7,6 +7,7 @@
 //! database is the program's own private Postgres, with fsync on. Nothing leaves loopback. A figure that
 //! did not do its work (a reply missing, a job left) ends the run with an error instead of a number.
 
+mod agent;
 mod batch;
 mod chain;
 mod cost;
@@ -30,6 +31,9 @@ mod steps;
 mod study;
 mod webhook;
 
+#[path = "../../tests/it/support/fake_llm.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use all of it")]
+mod fake_llm;
 #[path = "../../tests/it/support/fake_wecom.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 mod fake_wecom;
@@ -76,6 +80,7 @@ enum Name {
     Batch,
     Drain,
     Steps,
+    Agent,
     Growth,
     Held,
     Rest,
@@ -140,6 +145,7 @@ async fn measure(name: Name, bench: &Bench) -> Result<(Vec<Figure>, Option<Compa
         Name::Batch => batch::measure(bench).await?,
         Name::Drain => drain::measure(bench).await?,
         Name::Steps => steps::measure(bench).await?,
+        Name::Agent => agent::measure(bench).await?,
         Name::Growth => growth::measure(bench).await?,
         Name::Held => held::measure(bench).await?,
         Name::Rest => rest::measure(bench).await?,
