@@ -81,32 +81,39 @@ impl Lease {
         if !fenced {
             return Err(SettleError::LostLease(self.job));
         }
-        let mut queues = BTreeSet::new();
-        // The next of the group, or this job itself, becomes claimable.
-        let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
-        if self.group.is_some() || stays {
-            queues.insert(self.queue.clone());
-        }
         Ok(Settlement {
             tx,
             wake: wake.clone(),
-            queues,
+            queues: self.freed_by(outcome).into_iter().collect(),
         })
     }
 }
 
 impl Lease {
-    /// Ends this attempt with its outcome and nothing else.
+    /// Ends this attempt with its outcome and nothing else: one statement, fenced like a settlement.
     ///
     /// # Errors
-    /// See [`Lease::settle`] and [`Settlement::commit`].
+    /// See [`Lease::settle`]. When the connection broke, it may still have happened.
     pub async fn settle_only(
         &self,
         pool: &PgPool,
         wake: &Wake,
         outcome: &Outcome,
     ) -> Result<Settled, SettleError> {
-        self.settle(pool, wake, outcome).await?.commit().await
+        let mut conn = pool.acquire().await?;
+        if !fence(&mut conn, self, outcome).await? {
+            return Err(SettleError::LostLease(self.job));
+        }
+        drop(conn);
+        wake.queues(self.freed_by(outcome));
+        Ok(Settled(()))
+    }
+
+    /// The queue, when the end of this attempt makes a job of it claimable: the next of the group, or
+    /// this job itself.
+    fn freed_by(&self, outcome: &Outcome) -> Option<String> {
+        let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
+        (self.group.is_some() || stays).then(|| self.queue.clone())
     }
 }
 

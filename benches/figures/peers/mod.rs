@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::Bench;
 use crate::cost::Cost;
+use crate::drain::Ending;
 use crate::place;
 use crate::queue_side::SLOTS;
 use crate::report::{Figure, Target};
@@ -42,6 +43,7 @@ struct Rated {
 #[derive(Default)]
 struct Ours {
     drain: Vec<f64>,
+    drain_alone: Vec<f64>,
     steps: Vec<f64>,
     cost: Option<Cost>,
 }
@@ -84,35 +86,47 @@ pub async fn measure(bench: &Bench) -> Result<(Vec<Figure>, Comparison)> {
             runner.again(theirs).await;
         }
     }
-    let rows: Vec<Row> = std::iter::once(ours.row(start))
-        .chain(theirs.into_iter().map(Theirs::row))
-        .collect();
+    let ours = ours.rows(start);
+    let theirs: Vec<Row> = theirs.into_iter().map(Theirs::row).collect();
+    let figures = against(&ours[0], &theirs);
     let comparison = Comparison {
         tried: runner.tried,
         left_out,
         load_before,
-        rows,
+        rows: ours.into_iter().chain(theirs).collect(),
     };
-    Ok((against(&comparison.rows), comparison))
+    Ok((figures, comparison))
 }
 
 impl Ours {
-    fn row(self, start: Start) -> Row {
-        let best = |value| Best {
-            setting: format!("{SLOTS} slots"),
-            value,
+    fn rows(self, start: Start) -> [Row; 2] {
+        let setting = format!("{SLOTS} slots");
+        let best = |rates| Best {
+            setting: setting.clone(),
+            value: median(rates),
         };
-        Row {
+        let whole = Row {
             name: "iit".to_owned(),
-            settles: "each, fenced by its lease".to_owned(),
-            drain_per_s: Some(best(median(self.drain))),
+            settles: "each by a fenced transaction".to_owned(),
+            beaten_by: (None, None),
+            drain_per_s: Some(best(self.drain)),
             start_ms: Some(Best {
-                setting: format!("{SLOTS} slots"),
+                setting: setting.clone(),
                 value: start,
             }),
-            steps_per_s: Some(best(median(self.steps))),
+            steps_per_s: Some(best(self.steps)),
             cost: self.cost,
-        }
+        };
+        let alone = Row {
+            name: "iit".to_owned(),
+            settles: "each by a fenced statement, nothing else to write".to_owned(),
+            beaten_by: (None, None),
+            drain_per_s: Some(best(self.drain_alone)),
+            start_ms: None,
+            steps_per_s: None,
+            cost: None,
+        };
+        [whole, alone]
     }
 }
 
@@ -125,6 +139,7 @@ impl Theirs {
         Row {
             name: self.contender.name.to_owned(),
             settles: self.contender.settles.to_owned(),
+            beaten_by: self.contender.beaten_by,
             cost: self.steps.as_ref().and_then(|rated| rated.cost),
             drain_per_s: self.drain.map(reached),
             start_ms: self.start,
@@ -161,8 +176,13 @@ impl Runner<'_> {
     async fn ours(&mut self, ours: &mut Ours) -> Result<()> {
         eprintln!("  iit, drain and steps …");
         let jobs = self.bench.amount(DRAIN_JOBS, DRAIN_JOBS / 10);
-        let name = self.name();
-        ours.drain.push(drain::once(self.bench, &name, jobs).await?);
+        for (ending, rates) in [
+            (Ending::Transaction, &mut ours.drain),
+            (Ending::Alone, &mut ours.drain_alone),
+        ] {
+            let name = self.name();
+            rates.push(drain::once(self.bench, &name, jobs, ending).await?);
+        }
         let runs = self.bench.amount(STEP_RUNS, STEP_RUNS / 10);
         let name = self.name();
         let (rate, cost) = steps::once(self.bench, &name, runs).await?;
@@ -310,51 +330,20 @@ impl Runner<'_> {
 }
 
 /// The figures with targets: ours over theirs.
-fn against(rows: &[Row]) -> Vec<Figure> {
-    let Some((ours, theirs)) = rows.split_first() else {
-        return Vec::new();
-    };
+fn against(ours: &Row, theirs: &[Row]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (task, of, targets) in [
-        (
-            "drain",
-            (|row: &Row| row.drain_per_s.as_ref().map(|best| best.value))
-                as fn(&Row) -> Option<f64>,
-            [
-                Target::AtLeast(1.5),
-                Target::None,
-                Target::None,
-                Target::None,
-            ],
-        ),
-        (
-            "durable steps",
-            |row: &Row| row.steps_per_s.as_ref().map(|best| best.value),
-            [
-                Target::None,
-                Target::None,
-                Target::AtLeast(4.0),
-                Target::AtLeast(4.0),
-            ],
-        ),
-    ] {
-        for row in theirs {
-            let place = contenders::ALL
-                .iter()
-                .position(|c| c.name == row.name && c.settles == row.settles);
-            let target = place
-                .and_then(|place| targets.get(place))
-                .copied()
-                .unwrap_or(Target::None);
-            if let (Some(our), Some(their)) = (of(ours), of(row)) {
+    for row in theirs {
+        let (drain, steps) = row.beaten_by;
+        for (task, our, their, wanted) in [
+            ("drain", &ours.drain_per_s, &row.drain_per_s, drain),
+            ("durable steps", &ours.steps_per_s, &row.steps_per_s, steps),
+        ] {
+            if let (Some(our), Some(their)) = (our, their) {
+                let name = format!("{task}, over {} ({})", row.name, row.settles);
+                let target = wanted.map_or(Target::None, Target::AtLeast);
                 figures.push(
-                    Figure::new(
-                        format!("{task}, over {} ({})", row.name, row.settles),
-                        target,
-                        our / their,
-                        "×",
-                    )
-                    .detail(format!("{our:.0} and {their:.0} a second")),
+                    Figure::new(name, target, our.value / their.value, "×")
+                        .detail(format!("{:.0} and {:.0} a second", our.value, their.value)),
                 );
             }
         }

@@ -25,6 +25,9 @@ pub struct Best<T> {
 pub struct Row {
     pub name: String,
     pub settles: String,
+    /// See [`super::contenders::Contender::beaten_by`].
+    #[serde(skip)]
+    pub beaten_by: (Option<f64>, Option<f64>),
     pub drain_per_s: Option<Best<f64>>,
     pub start_ms: Option<Best<Start>>,
     pub steps_per_s: Option<Best<f64>>,
