@@ -5,7 +5,7 @@
 //!
 //! The program under test is the `iit` binary itself wherever a figure is about a whole process; the
 //! database is the program's own private Postgres, with fsync on. Nothing leaves loopback. A figure that
-//! did not do its work (a reply missing, a job left) ends the run with an error instead of a number.
+//! did not do its work (a reply missing, a job left) is told as failed, and the run ends with an error.
 
 mod agent;
 mod batch;
@@ -126,11 +126,14 @@ async fn run(args: &Args) -> Result<()> {
     for name in Name::value_variants().iter().filter(|name| chosen(name)) {
         let load = machine::load_average();
         eprintln!("measuring {name:?} (load average {load:.2}) …");
-        let (figures, comparison) = measure(*name, &bench)
-            .await
-            .with_context(|| format!("the figure {name:?} could not be measured"))?;
-        report.add(load, figures);
-        report.compare(comparison);
+        match measure(*name, &bench).await {
+            Ok((figures, comparison)) => {
+                report.add(load, figures);
+                report.compare(comparison);
+            }
+            // What was measured before it, and what comes after, is still worth having.
+            Err(error) => report.failed(&format!("{name:?}"), &error),
+        }
     }
     bench.place.end().await?;
     report.print(args.json)

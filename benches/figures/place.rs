@@ -41,12 +41,16 @@ impl Place {
         self.folder.path()
     }
 
-    /// Version and the settings that decide about durability.
+    /// Version and the settings that decide about durability and speed; the same for all that is measured.
     pub async fn settings(&self) -> Result<String> {
         let base = self.database("settings").await?;
         let shown: String = sqlx::query_scalar(
             "SELECT 'Postgres ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
-                    || ', synchronous_commit ' || current_setting('synchronous_commit')",
+                    || ', synchronous_commit ' || current_setting('synchronous_commit')
+                    || ', full_page_writes ' || current_setting('full_page_writes')
+                    || ', shared_buffers ' || current_setting('shared_buffers')
+                    || ', max_wal_size ' || current_setting('max_wal_size')
+                    || ', autovacuum ' || current_setting('autovacuum')",
         )
         .fetch_one(&base.database.pool)
         .await?;

@@ -1,6 +1,6 @@
 //! What was measured, for people and for programs.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use iit_manager::boot::cli::output;
 use serde::Serialize;
 
@@ -96,6 +96,8 @@ pub struct Report {
     figures: Vec<Figure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<Comparison>,
+    /// Figures that could not be measured, and why.
+    failed: Vec<String>,
 }
 
 impl Report {
@@ -105,6 +107,7 @@ impl Report {
             quick,
             figures: Vec::new(),
             comparison: None,
+            failed: Vec::new(),
         }
     }
 
@@ -120,10 +123,30 @@ impl Report {
         self.comparison = comparison.or(self.comparison.take());
     }
 
+    pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
+        eprintln!("  failed: {error:#}");
+        self.failed.push(format!("{name}: {error:#}"));
+    }
+
+    /// Prints all there is.
+    ///
+    /// # Errors
+    /// A figure could not be measured.
     pub fn print(&self, json: bool) -> Result<()> {
         if json {
-            return Ok(output::json(self)?);
+            output::json(self)?;
+        } else {
+            self.print_for_people();
         }
+        ensure!(
+            self.failed.is_empty(),
+            "not measured: {}",
+            self.failed.join("; ")
+        );
+        Ok(())
+    }
+
+    fn print_for_people(&self) {
         println!("\n{}", self.machine);
         let mut table = output::table(&["figure", "target", "measured", "met", "detail", "load"]);
         for figure in &self.figures {
@@ -150,6 +173,5 @@ impl Report {
         if cfg!(debug_assertions) {
             println!("built without optimisation; these numbers count for nothing");
         }
-        Ok(())
     }
 }
