@@ -21,15 +21,13 @@ use uuid::Uuid;
 use super::{
     backend::ClaimedJobs,
     claim::{self, Bound, ClaimedJob},
+    cursor::Cursor,
     job::JobError,
     lease::{HeldLease, LeaseKeeper},
     settle::{Settled, Settlement},
     sweep,
     wake::Wake,
 };
-
-/// The claimer's lower bound is forgotten this often, so that rows before it are found.
-const BOUND_AGE: Duration = Duration::from_millis(250);
 
 /// The shortest sleep until a due time: the row may be in another claimer's hands right now.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
@@ -243,7 +241,7 @@ impl Worker {
         stop: CancellationToken,
     ) {
         let slots = Arc::new(Semaphore::new(self.settings.concurrency.max(1)));
-        let mut bound = (Bound::START, Instant::now());
+        let mut cursor = Cursor::new(Instant::now());
         let mut trouble: u32 = 0;
         loop {
             self.progress.tick(&queue);
@@ -259,14 +257,13 @@ impl Worker {
             while let Ok(permit) = Arc::clone(&slots).try_acquire_owned() {
                 permits.push(permit);
             }
-            if bound.1.elapsed() >= BOUND_AGE {
-                bound = (Bound::START, Instant::now());
-            }
             let wanted = permits.len();
             let asked = Instant::now();
-            match self.claim(&queue, wanted, bound.0).await {
+            let from = cursor.next(asked);
+            match self.claim(&queue, wanted, from).await {
                 Ok((jobs, last)) => {
                     trouble = 0;
+                    cursor.claimed(from, last, asked, Instant::now());
                     let full = jobs.len() == wanted;
                     for (job, permit) in jobs.into_iter().zip(permits) {
                         let held = self.keeper.hold(&job.lease, asked);
@@ -276,13 +273,18 @@ impl Worker {
                         }
                     }
                     if full {
-                        bound.0 = last;
                         continue;
                     }
-                    if bound.0.is_start() {
+                    if from.is_start() {
                         self.idle(&queue, &stop).await;
+                        cursor.go_back(Instant::now());
+                    } else if let Some(wait) = cursor.go_back(Instant::now()) {
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = self.wake.wait(&queue) => {}
+                            () = tokio::time::sleep(wait.min(self.settings.poll)) => {}
+                        }
                     }
-                    bound = (Bound::START, Instant::now());
                 }
                 Err(error) => {
                     trouble = trouble.saturating_add(1);
