@@ -19,6 +19,7 @@
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
+//! | [`way_out`] | may a part leave for WeCom, and what its answer means |
 
 pub mod answer;
 pub mod ask;
@@ -35,5 +36,6 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod way_out;
 pub mod which_skills;
 pub mod whose;

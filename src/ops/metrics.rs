@@ -8,10 +8,14 @@ use std::{
 };
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::{jobs::QUEUES, queue::depth};
+use crate::{
+    jobs::QUEUES,
+    queue::depth,
+    store::{outbox, wecom_gate},
+};
 
 /// How old depth gauges may be.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -34,6 +38,7 @@ struct Shown {
     at: Option<Instant>,
     labels: HashSet<(String, String)>,
     queues: HashSet<String>,
+    causes: HashSet<String>,
 }
 
 impl Metrics {
@@ -78,7 +83,10 @@ impl Metrics {
         if shown.at.is_some_and(|at| at.elapsed() < MAX_AGE) {
             return Ok(());
         }
-        let depths = depth::depth(&mut *pool.acquire().await?).await?;
+        let mut conn = pool.acquire().await?;
+        let depths = depth::depth(&mut conn).await?;
+        show_sending(&mut conn, &mut shown.causes).await?;
+        drop(conn);
         // Every queue is shown, and what has emptied since is zero, not its last value.
         shown.queues.extend(QUEUES.map(str::to_owned));
         for queue in QUEUES {
@@ -113,4 +121,29 @@ impl Metrics {
         shown.at = Some(Instant::now());
         Ok(())
     }
+}
+
+/// Whether WeCom takes messages (`iit_wecom_gate_closed`, 1 for each cause that keeps an app's gate closed),
+/// and how many messages are not sent, by state.
+async fn show_sending(
+    conn: &mut PgConnection,
+    causes: &mut HashSet<String>,
+) -> Result<(), sqlx::Error> {
+    let closed = wecom_gate::closed(conn).await?;
+    causes.extend(closed.iter().map(|gate| gate.cause.clone()));
+    for cause in causes.iter() {
+        let is_closed = closed.iter().any(|gate| gate.cause == *cause);
+        metrics::gauge!("iit_wecom_gate_closed", "cause" => cause.clone())
+            .set(f64::from(u8::from(is_closed)));
+    }
+    let unsent = outbox::unsent(conn).await?;
+    for state in ["queued", "unknown", "failed"] {
+        let messages = unsent
+            .iter()
+            .find(|(of, _)| of == state)
+            .map_or(0, |of| of.1);
+        #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        metrics::gauge!("iit_outbox", "state" => state).set(messages as f64);
+    }
+    Ok(())
 }

@@ -118,6 +118,7 @@ async fn execute(database: &Database, command: Command) -> CommandResult {
                         table.add_row([depth.queue, depth.state, depth.jobs.to_string(), age]);
                     }
                     output::say(table)?;
+                    super::outbox::say_closed(&mut conn).await?;
                 }
             }
         }

@@ -13,6 +13,6 @@ mod lease;
 mod model;
 mod ops;
 pub mod program;
-mod rig;
+pub mod rig;
 mod settle;
 mod wakeup;
