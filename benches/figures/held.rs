@@ -19,7 +19,7 @@ const TOGETHER: usize = 64;
 const PARTS: u32 = 4;
 
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let time = Duration::from_secs(bench.amount(150, 8));
+    let time = Duration::from_secs(bench.amount(120, 8));
     let free = once(bench, "free", time, false).await?;
     let held = once(bench, "held", time, true).await?;
     let last = |rates: &[f64]| rates.last().copied().unwrap_or(f64::NAN);
