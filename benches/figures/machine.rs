@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use sqlx::{Connection, PgConnection};
 
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::samples::Samples;
 
 /// Syncs measured.
@@ -24,6 +25,8 @@ pub struct Machine {
     file_system: String,
     fsync_p50_ms: f64,
     fsync_p95_ms: f64,
+    commit_p50_ms: f64,
+    commit_p95_ms: f64,
 }
 
 impl Machine {
@@ -31,6 +34,7 @@ impl Machine {
         let folder = place.folder();
         let probe = folder.join("fsync-probe");
         let syncs = tokio::task::spawn_blocking(move || sync_times(&probe)).await??;
+        let commits = commit_times(place).await?;
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let cpu = cpuinfo.lines().find(|line| line.starts_with("model name"));
@@ -44,6 +48,8 @@ impl Machine {
             file_system: file_system(folder),
             fsync_p50_ms: syncs.ms(50),
             fsync_p95_ms: syncs.ms(95),
+            commit_p50_ms: commits.ms(50),
+            commit_p95_ms: commits.ms(95),
         })
     }
 }
@@ -57,8 +63,13 @@ impl fmt::Display for Machine {
         )?;
         write!(
             f,
-            "{}: write of 8 KB with fdatasync p50 {:.2} ms, p95 {:.2} ms",
-            self.file_system, self.fsync_p50_ms, self.fsync_p95_ms
+            "{}: write of 8 KB with fdatasync p50 {:.2} ms, p95 {:.2} ms; one row committed by Postgres, its log \
+             flushed, p50 {:.2} ms, p95 {:.2} ms",
+            self.file_system,
+            self.fsync_p50_ms,
+            self.fsync_p95_ms,
+            self.commit_p50_ms,
+            self.commit_p95_ms
         )
     }
 }
@@ -88,6 +99,26 @@ fn sync_times(probe: &Path) -> Result<Samples> {
         times.push(begin.elapsed());
     }
     fs::remove_file(probe)?;
+    Ok(Samples::new(times))
+}
+
+/// What everything durable waits for at least once: a row and the flush of its log, one after another.
+async fn commit_times(place: &Place) -> Result<Samples> {
+    let url = place.empty("commits").await?;
+    let mut conn = PgConnection::connect(&url).await?;
+    sqlx::query("CREATE TABLE probe (n int)")
+        .execute(&mut conn)
+        .await?;
+    let mut times = Vec::with_capacity(SYNCS);
+    for _ in 0..SYNCS {
+        let begin = Instant::now();
+        sqlx::query("INSERT INTO probe VALUES (1)")
+            .execute(&mut conn)
+            .await?;
+        times.push(begin.elapsed());
+    }
+    conn.close().await?;
+    place::remove(&url).await?;
     Ok(Samples::new(times))
 }
 

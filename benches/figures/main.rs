@@ -1,15 +1,23 @@
 //! Every figure the project promises, measured on this machine: `cargo bench`, or `cargo bench -- rules
-//! webhook` for some, `--json` for programs, `--quick` for a short look.
+//! webhook` for some, `--json` for programs, `--quick` for a short look. `cargo bench -- peers` sets the
+//! queue and its durable steps beside other people's; it fetches and builds them, so it is only done when
+//! it is named.
 //!
 //! The program under test is the `iit` binary itself wherever a figure is about a whole process; the
 //! database is the program's own private Postgres, with fsync on. Nothing leaves loopback. A figure that
-//! did not do its work (a reply missing, a job left) ends the run with an error instead of a number.
+//! did not do its work (a reply missing, a job left) is told as failed, and the run ends with an error.
 
+mod agent;
 mod batch;
+mod chain;
+mod cost;
 mod dice;
 mod drain;
+mod growth;
+mod held;
 mod load;
 mod machine;
+mod peers;
 mod place;
 mod program;
 mod queue_side;
@@ -23,6 +31,9 @@ mod steps;
 mod study;
 mod webhook;
 
+#[path = "../../tests/it/support/fake_llm.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use all of it")]
+mod fake_llm;
 #[path = "../../tests/it/support/fake_wecom.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 mod fake_wecom;
@@ -38,13 +49,14 @@ use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 
 use machine::Machine;
+use peers::Comparison;
 use place::Place;
 use report::{Figure, Report};
 
 /// Measures the figures of BENCHMARKS.md.
 #[derive(Parser)]
 struct Args {
-    /// Only these; all of them by default.
+    /// Only these; all but `peers` by default.
     #[arg(value_enum)]
     figures: Vec<Name>,
     /// JSON on stdout instead of a table.
@@ -68,7 +80,11 @@ enum Name {
     Batch,
     Drain,
     Steps,
+    Agent,
+    Growth,
+    Held,
     Rest,
+    Peers,
 }
 
 /// What a figure works with.
@@ -104,28 +120,42 @@ async fn run(args: &Args) -> Result<()> {
         quick: args.quick,
     };
     let mut report = Report::new(Machine::look(&bench.place).await?, args.quick);
-    let chosen = |name: &Name| args.figures.is_empty() || args.figures.contains(name);
+    let chosen = |name: &Name| {
+        args.figures.contains(name) || (args.figures.is_empty() && *name != Name::Peers)
+    };
     for name in Name::value_variants().iter().filter(|name| chosen(name)) {
         let load = machine::load_average();
         eprintln!("measuring {name:?} (load average {load:.2}) …");
-        let figures = measure(*name, &bench)
-            .await
-            .with_context(|| format!("the figure {name:?} could not be measured"))?;
-        report.add(load, figures);
+        match measure(*name, &bench).await {
+            Ok((figures, comparison)) => {
+                report.add(load, figures);
+                report.compare(comparison);
+            }
+            // What was measured before it, and what comes after, is still worth having.
+            Err(error) => report.failed(&format!("{name:?}"), &error),
+        }
     }
     bench.place.end().await?;
     report.print(args.json)
 }
 
-async fn measure(name: Name, bench: &Bench) -> Result<Vec<Figure>> {
-    match name {
-        Name::Rules => rules::measure(bench).await,
-        Name::Webhook => webhook::measure(bench).await,
-        Name::Start => start::measure(bench).await,
-        Name::Reply => reply::measure(bench).await,
-        Name::Batch => batch::measure(bench).await,
-        Name::Drain => drain::measure(bench).await,
-        Name::Steps => steps::measure(bench).await,
-        Name::Rest => rest::measure(bench).await,
-    }
+async fn measure(name: Name, bench: &Bench) -> Result<(Vec<Figure>, Option<Comparison>)> {
+    let figures = match name {
+        Name::Rules => rules::measure(bench).await?,
+        Name::Webhook => webhook::measure(bench).await?,
+        Name::Start => start::measure(bench).await?,
+        Name::Reply => reply::measure(bench).await?,
+        Name::Batch => batch::measure(bench).await?,
+        Name::Drain => drain::measure(bench).await?,
+        Name::Steps => steps::measure(bench).await?,
+        Name::Agent => agent::measure(bench).await?,
+        Name::Growth => growth::measure(bench).await?,
+        Name::Held => held::measure(bench).await?,
+        Name::Rest => rest::measure(bench).await?,
+        Name::Peers => {
+            let (figures, comparison) = peers::measure(bench).await?;
+            return Ok((figures, Some(comparison)));
+        }
+    };
+    Ok((figures, None))
 }

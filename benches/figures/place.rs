@@ -41,12 +41,16 @@ impl Place {
         self.folder.path()
     }
 
-    /// Version and the settings that decide about durability.
+    /// Version and the settings that decide about durability and speed; the same for all that is measured.
     pub async fn settings(&self) -> Result<String> {
         let base = self.database("settings").await?;
         let shown: String = sqlx::query_scalar(
             "SELECT 'Postgres ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
-                    || ', synchronous_commit ' || current_setting('synchronous_commit')",
+                    || ', synchronous_commit ' || current_setting('synchronous_commit')
+                    || ', full_page_writes ' || current_setting('full_page_writes')
+                    || ', shared_buffers ' || current_setting('shared_buffers')
+                    || ', max_wal_size ' || current_setting('max_wal_size')
+                    || ', autovacuum ' || current_setting('autovacuum')",
         )
         .fetch_one(&base.database.pool)
         .await?;
@@ -54,11 +58,17 @@ impl Place {
         Ok(shown)
     }
 
-    /// A fresh, migrated database, opened as a process of the program opens it.
-    pub async fn database(&self, name: &str) -> Result<Base> {
+    /// The address of a fresh, empty database.
+    pub async fn empty(&self, name: &str) -> Result<String> {
         let options: PgConnectOptions = self.server.url().expose_secret().parse()?;
         let url = options.database(name).to_url_lossy().to_string();
         sqlx::Postgres::create_database(&url).await?;
+        Ok(url)
+    }
+
+    /// A fresh, migrated database, opened as a process of the program opens it.
+    pub async fn database(&self, name: &str) -> Result<Base> {
+        let url = self.empty(name).await?;
         let secret = SecretString::from(url.clone());
         let settings = PoolSettings {
             application_name: "iit bench".to_owned(),
@@ -109,8 +119,13 @@ impl Base {
     /// Removes it, so that its vacuum does not disturb the next figure.
     pub async fn drop(self) -> Result<()> {
         self.database.pool.close().await;
-        Ok(sqlx::Postgres::force_drop_database(&self.url).await?)
+        remove(&self.url).await
     }
+}
+
+/// Removes the database at `url`.
+pub async fn remove(url: &str) -> Result<()> {
+    Ok(sqlx::Postgres::force_drop_database(url).await?)
 }
 
 /// Puts the sample study with its skills into `base`. Its people are `people`, if any are named: then all

@@ -22,7 +22,8 @@ pub fn iit(place: &Place, base: &Base, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iit"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name.starts_with("IIT_") || name.starts_with("WECOM_") {
+        let ours = ["IIT_", "WECOM_", "LLM_"];
+        if ours.iter().any(|prefix| name.starts_with(prefix)) {
             command.env_remove(&*name);
         }
     }

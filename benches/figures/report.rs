@@ -1,10 +1,11 @@
 //! What was measured, for people and for programs.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use iit_manager::boot::cli::output;
 use serde::Serialize;
 
 use crate::machine::Machine;
+use crate::peers::Comparison;
 
 /// What a figure must reach.
 #[derive(Clone, Copy, Serialize)]
@@ -93,6 +94,10 @@ pub struct Report {
     machine: Machine,
     quick: bool,
     figures: Vec<Figure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
+    /// Figures that could not be measured, and why.
+    failed: Vec<String>,
 }
 
 impl Report {
@@ -101,6 +106,8 @@ impl Report {
             machine,
             quick,
             figures: Vec::new(),
+            comparison: None,
+            failed: Vec::new(),
         }
     }
 
@@ -112,10 +119,34 @@ impl Report {
             }));
     }
 
+    pub fn compare(&mut self, comparison: Option<Comparison>) {
+        self.comparison = comparison.or(self.comparison.take());
+    }
+
+    pub fn failed(&mut self, name: &str, error: &anyhow::Error) {
+        eprintln!("  failed: {error:#}");
+        self.failed.push(format!("{name}: {error:#}"));
+    }
+
+    /// Prints all there is.
+    ///
+    /// # Errors
+    /// A figure could not be measured.
     pub fn print(&self, json: bool) -> Result<()> {
         if json {
-            return Ok(output::json(self)?);
+            output::json(self)?;
+        } else {
+            self.print_for_people();
         }
+        ensure!(
+            self.failed.is_empty(),
+            "not measured: {}",
+            self.failed.join("; ")
+        );
+        Ok(())
+    }
+
+    fn print_for_people(&self) {
         println!("\n{}", self.machine);
         let mut table = output::table(&["figure", "target", "measured", "met", "detail", "load"]);
         for figure in &self.figures {
@@ -132,6 +163,9 @@ impl Report {
         for figure in self.figures.iter().filter(|f| !f.note.is_empty()) {
             println!("· {}: {}", figure.name, figure.note);
         }
+        if let Some(comparison) = &self.comparison {
+            comparison.print();
+        }
         println!("load = 1-minute load average just before the figure, other programs included");
         if self.quick {
             println!("--quick: a tenth of the work; these numbers count for nothing");
@@ -139,6 +173,5 @@ impl Report {
         if cfg!(debug_assertions) {
             println!("built without optimisation; these numbers count for nothing");
         }
-        Ok(())
     }
 }

@@ -38,3 +38,10 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
+
+/// So many in so many seconds, a second.
+pub fn rate(count: usize, seconds: f64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let count = count as f64;
+    count / seconds
+}

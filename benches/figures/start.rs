@@ -56,7 +56,9 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 
 type Started = Arc<Mutex<Vec<Option<oneshot::Sender<Instant>>>>>;
 
-async fn once(base: &Base, far: bool, count: usize) -> Result<(Samples, Samples)> {
+/// Times of `count` jobs from their due time, and from the end of the enqueuer's commit. `far`: the
+/// enqueuer is like another process.
+pub async fn once(base: &Base, far: bool, count: usize) -> Result<(Samples, Samples)> {
     let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| oneshot::channel())
         .map(|(s, r)| (Some(s), Some(r)))

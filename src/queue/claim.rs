@@ -26,6 +26,16 @@ impl Bound {
         id: 0,
     };
 
+    /// Behind one row.
+    #[cfg(test)]
+    pub(super) fn after(priority: i16, run_at: DateTime<Utc>, id: i64) -> Self {
+        Self {
+            priority,
+            run_at,
+            id,
+        }
+    }
+
     /// Whether this bound leaves nothing out.
     #[must_use]
     pub fn is_start(&self) -> bool {

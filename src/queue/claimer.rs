@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     claim::{self, Ask, Bound, ClaimedJob, Which},
+    cursor::Cursor,
     limit::{self, Within},
     worker::{Slot, Worker},
 };
 
-/// The claimer's lower bound is forgotten this often, so that rows before it are found; suspects are
-/// looked for then as well.
-const BOUND_AGE: Duration = Duration::from_millis(250);
+/// A busy claimer looks for suspects this often.
+const SUSPECTS_EVERY: Duration = Duration::from_millis(250);
 /// The shortest sleep until a due time: the row may be in another claimer's hands right now.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 
@@ -31,7 +31,8 @@ impl Worker {
         stop: CancellationToken,
     ) {
         let slots = Arc::new(Semaphore::new(self.settings.concurrency.max(1)));
-        let mut bound = (Bound::START, Instant::now());
+        let mut cursor = Cursor::new(Instant::now());
+        let mut looked_for_suspects = Instant::now();
         let mut apart = None;
         let mut limited = false;
         let mut trouble: u32 = 0;
@@ -49,16 +50,18 @@ impl Worker {
             while let Ok(permit) = Arc::clone(&slots).try_acquire_owned() {
                 permits.push(permit);
             }
-            if bound.1.elapsed() >= BOUND_AGE {
-                bound = (Bound::START, Instant::now());
+            let asked = Instant::now();
+            if asked.duration_since(looked_for_suspects) >= SUSPECTS_EVERY {
+                looked_for_suspects = asked;
                 apart = apart.or_else(|| Arc::clone(&self.suspects).try_acquire_owned().ok());
             }
-            let asked = Instant::now();
-            let ask = self.ask(&queue, permits.len(), bound.0);
+            let from = cursor.next(asked);
+            let ask = self.ask(&queue, permits.len(), from);
             let found = self.claim(ask, apart.is_some(), limited).await;
             match found {
                 Ok(found) => {
                     trouble = 0;
+                    cursor.claimed(from, found.bound, asked, Instant::now());
                     let full =
                         found.usual.len() + usize::from(found.suspect.is_some()) == permits.len();
                     let jobs = found.usual.into_iter().map(|job| (job, None));
@@ -78,14 +81,19 @@ impl Worker {
                         }
                     }
                     if full {
-                        bound.0 = found.bound;
                         continue;
                     }
                     limited = found.limited;
-                    if bound.0.is_start() {
+                    if from.is_start() {
                         (apart, limited) = self.idle(&queue, found.at_limit, &stop).await;
+                        cursor.go_back(Instant::now());
+                    } else if let Some(wait) = cursor.go_back(Instant::now()) {
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = self.wake.wait(&queue) => {}
+                            () = tokio::time::sleep(wait.min(self.settings.poll)) => {}
+                        }
                     }
-                    bound = (Bound::START, Instant::now());
                 }
                 Err(error) => {
                     trouble = trouble.saturating_add(1);

@@ -9,6 +9,7 @@
 //! | [`job`] | what a job is, what may come of it |
 //! | [`enqueue`] | into the queue, inside the caller's transaction |
 //! | [`claim`] | out of the queue, as many as there are free slots |
+//! | `cursor` | where the next claim begins |
 //! | [`lease`] | holding on: renewal, and letting go when it fails |
 //! | [`settle`] | the fenced end of an attempt, with everything it leads to |
 //! | [`sweep`] | leases nobody renews any more |
@@ -28,6 +29,7 @@ pub mod cancel;
 pub mod claim;
 mod claimer;
 pub mod control;
+mod cursor;
 pub mod depth;
 pub mod enqueue;
 pub mod guard;

@@ -81,26 +81,35 @@ impl Lease {
         if !fenced {
             return Err(SettleError::LostLease(self.job));
         }
-        // The next of the group or of a limited queue, or this job itself, becomes claimable.
-        let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
-        let frees = self.group.is_some() || self.limited || stays;
-        let queues = frees.then(|| self.queue.clone());
-        Ok(Settlement::new(tx, wake.clone(), queues))
+        Ok(Settlement::new(tx, wake.clone(), self.freed_by(outcome)))
     }
 }
 
 impl Lease {
-    /// Ends this attempt with its outcome and nothing else.
+    /// Ends this attempt with its outcome and nothing else: one statement, fenced like a settlement.
     ///
     /// # Errors
-    /// See [`Lease::settle`] and [`Settlement::commit`].
+    /// See [`Lease::settle`]. When the connection broke, it may still have happened.
     pub async fn settle_only(
         &self,
         pool: &PgPool,
         wake: &Wake,
         outcome: &Outcome,
     ) -> Result<Settled, SettleError> {
-        self.settle(pool, wake, outcome).await?.commit().await
+        let mut conn = pool.acquire().await?;
+        if !fence(&mut conn, self, outcome).await? {
+            return Err(SettleError::LostLease(self.job));
+        }
+        drop(conn);
+        wake.queues(self.freed_by(outcome));
+        Ok(Settled(()))
+    }
+
+    /// The queue, when the end of this attempt makes a job of it claimable: the next of the group or of a
+    /// limited queue, or this job itself.
+    fn freed_by(&self, outcome: &Outcome) -> Option<String> {
+        let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
+        (self.group.is_some() || self.limited || stays).then(|| self.queue.clone())
     }
 }
 
