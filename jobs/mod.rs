@@ -129,6 +129,10 @@ pub async fn revive(
             Some(job) => batch_qc::revive(conn, &job).await,
             None => Ok(true),
         },
+        deliver::Deliver::KIND => match read::<deliver::Deliver>(payload) {
+            Some(job) => crate::store::outbox::revive(conn, job.outbox).await,
+            None => Ok(true),
+        },
         // The run took `on_error` and went on.
         sop_step::SopStep::KIND => Ok(read::<sop_step::SopStep>(payload).is_none()),
         _ => Ok(true),

@@ -14,13 +14,14 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool};
 
 use super::{model::Model, services::Services};
 use crate::{
     adapters::llm::{ChatRequest, LlmError, Reply, client::Answer},
     queue::{JobError, Lease, job::backoff},
     store::{
+        db,
         llm::{
             calls::{self, Call, NewCall, Used},
             providers::{self, Admission, Trouble},
@@ -145,8 +146,8 @@ pub async fn ask(
         job: lease.job,
         attempt: lease.attempt,
     };
-    let call = note(&mut conn, &new, question).await?;
     drop(conn);
+    let call = note(&services.pool, &new, question).await?;
     if let Err(used_up) = reserve(&services.pool, call, &question.day_limits).await? {
         let whose = match used_up {
             UsedUp::Project => "本研究",
@@ -217,12 +218,8 @@ async fn settle_what_is_left(
 }
 
 /// The row and the transcript, committed before anything leaves.
-async fn note(
-    conn: &mut PgConnection,
-    new: &NewCall<'_>,
-    question: &Question<'_>,
-) -> Result<i64, JobError> {
-    let mut tx = sqlx::Connection::begin(conn).await?;
+async fn note(pool: &PgPool, new: &NewCall<'_>, question: &Question<'_>) -> Result<i64, JobError> {
+    let mut tx = db::begin(pool).await?;
     if !question.said.is_empty() {
         trace::append(
             &mut tx,
@@ -250,18 +247,12 @@ async fn note(
     Ok(call)
 }
 
-/// A transaction whose commit does not wait for the disk: see [`spend`].
-async fn begin_async(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off")
-        .await
-}
-
 async fn reserve(
     pool: &PgPool,
     call: i64,
     limits: &DayLimits,
 ) -> Result<Result<(), UsedUp>, sqlx::Error> {
-    let mut tx = begin_async(pool).await?;
+    let mut tx = db::begin_unflushed(pool).await?;
     let held = spend::reserve(&mut tx, call, limits).await?;
     if held.is_ok() {
         tx.commit().await?;
@@ -283,7 +274,7 @@ pub async fn settle_abandoned(pool: &PgPool) -> Result<usize, sqlx::Error> {
 }
 
 async fn settle(pool: &PgPool, call: i64) -> Result<(), sqlx::Error> {
-    let mut tx = begin_async(pool).await?;
+    let mut tx = db::begin_unflushed(pool).await?;
     spend::settle(&mut tx, call).await?;
     tx.commit().await
 }

@@ -20,6 +20,7 @@
 //! | [`whose`] | whose study a message is about |
 //! | [`cancel`] | ending a job that nobody wants any more |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
+//! | [`way_out`] | may a part leave for WeCom, and what its answer means |
 
 pub mod answer;
 pub mod ask;
@@ -37,5 +38,6 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod way_out;
 pub mod which_skills;
 pub mod whose;

@@ -165,7 +165,7 @@ pub async fn send(
     // Only the demo may know that nobody will deliver: elsewhere another process may have WeCom's keys.
     if services.wecom.is_none() && services.conversation.open_project.is_some() {
         let why = "示例中未配置企业微信，未发送 (WeCom is not configured in the demo)";
-        outbox::finish(settlement.conn(), id, "failed", Some(why)).await?;
+        outbox::conclude(settlement.conn(), id, Some(why)).await?;
         return Ok(id);
     }
     let job = Deliver {

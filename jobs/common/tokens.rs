@@ -7,7 +7,10 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
-    adapters::wecom::token::{Claim, Token, TokenStore},
+    adapters::wecom::{
+        config::WecomConfig,
+        token::{Claim, Token, TokenStore},
+    },
     store::wecom_tokens,
 };
 
@@ -19,12 +22,12 @@ pub struct PgTokenStore {
 }
 
 impl PgTokenStore {
-    /// The token of the app `agent_id` of `corp_id`.
+    /// The token of the app of `config`.
     #[must_use]
-    pub fn new(pool: PgPool, corp_id: &str, agent_id: i64) -> Self {
+    pub fn new(pool: PgPool, config: &WecomConfig) -> Self {
         Self {
             pool,
-            app: format!("{corp_id}|{agent_id}"),
+            app: config.app(),
         }
     }
 }

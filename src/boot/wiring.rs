@@ -55,7 +55,7 @@ impl Wiring {
         let client = wecom
             .as_deref()
             .map(|wecom| {
-                let store = PgTokenStore::new(pool.clone(), &wecom.corp_id, wecom.agent_id);
+                let store = PgTokenStore::new(pool.clone(), wecom);
                 WecomClient::new(wecom, store, Deadlines::default())
             })
             .transpose()

@@ -5,12 +5,17 @@ use axum::{
     body::Body,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AppState, auth::API_ACTOR, error::Problem, idempotent};
+use super::{
+    AppState,
+    auth::API_ACTOR,
+    error::Problem,
+    idempotent::{Done, Request},
+};
 use crate::{
     jobs::batch_qc,
     store::{
@@ -22,7 +27,7 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct NewCheck {
     /// `null`: the whole project. Must be written, so that a forgotten key checks nobody.
     #[serde(deserialize_with = "Option::deserialize")]
     records: Option<Vec<String>>,
@@ -40,10 +45,9 @@ pub async fn request(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let key = idempotent::key(&headers)?;
-    let body = idempotent::read(body).await?;
-    let request: Request = idempotent::json(&body)?;
-    if let Some(records) = &request.records
+    let request = Request::read(&headers, body).await?;
+    let check: NewCheck = request.json()?;
+    if let Some(records) = &check.records
         && (records.is_empty()
             || records
                 .iter()
@@ -54,34 +58,33 @@ pub async fn request(
         ));
     }
     let route = format!("POST /projects/{project}/qc");
-    let mut tx = state.pool.begin().await?;
-    if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
-        return Ok(answer);
-    }
-    if projects::get(&mut tx, &project).await?.is_none() {
-        return Err(Problem::no_such("项目", &project));
-    }
-    let active = skills::active(&mut tx, &project, request.skill.as_deref()).await?;
-    if active.is_empty() {
-        return Err(Problem::unprocessable(format!(
-            "项目 {project} 没有启用的技能{}：先用 `iit skills apply` 启用 (no such active skill)",
-            request.skill.as_deref().unwrap_or_default()
-        )));
-    }
-    let new = NewBatch {
+    let skill = check.skill.as_deref();
+    let batch = NewBatch {
         project: &project,
-        skill: request.skill.as_deref(),
-        records: request.records.as_deref(),
+        skill,
+        records: check.records.as_deref(),
         reply_to: None,
         requested_by: API_ACTOR,
     };
-    let id = batch_qc::request(&mut tx, &new).await?;
-    let response = json!({ "batch_id": id });
-    let status = StatusCode::ACCEPTED;
-    idempotent::remember(&mut tx, key.as_deref(), &route, &body, status, &response).await?;
-    tx.commit().await?;
-    state.wake.queues([batch_qc::queue_of_requests()]);
-    Ok((status, Json(response)).into_response())
+    request
+        .once(&state, &route, async |conn| {
+            if projects::get(conn, &project).await?.is_none() {
+                return Err(Problem::no_such("项目", &project));
+            }
+            if skills::active(conn, &project, skill).await?.is_empty() {
+                return Err(Problem::unprocessable(format!(
+                    "项目 {project} 没有启用的技能{}：先用 `iit skills apply` 启用 (no such active skill)",
+                    skill.unwrap_or_default()
+                )));
+            }
+            let id = batch_qc::request(conn, &batch).await?;
+            Ok(Done {
+                status: StatusCode::ACCEPTED,
+                response: json!({ "batch_id": id }),
+                wake: vec![batch_qc::queue_of_requests()],
+            })
+        })
+        .await
 }
 
 /// How far a batch is.

@@ -1,4 +1,4 @@
-//! Request bodies, and the first answer to a request that carries an `Idempotency-Key`.
+//! Requests that change something: answered once, however often they are sent.
 
 use axum::{
     Json,
@@ -6,78 +6,115 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
-use super::{MAX_BODY_BYTES, error::Problem};
+use super::{AppState, body, error::Problem};
 use crate::store::idempotency::{self, Answer};
 
-/// How much of a body over the limit is read and thrown away, so that its sender reads the answer
-/// instead of a reset connection.
-const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
-
-/// Reads a body of at most 1 MiB.
-///
-/// # Errors
-/// 413 when it is larger, 400 when the connection broke.
-pub async fn read(body: Body) -> Result<Vec<u8>, Problem> {
-    let mut stream = body.into_data_stream();
-    let mut bytes = Vec::new();
-    let mut seen = 0_usize;
-    while let Some(chunk) = stream.next().await {
-        let chunk = chunk.map_err(|_| {
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "请求体不完整 (the request body broke off)",
-            )
-        })?;
-        seen += chunk.len();
-        if seen > MAX_DISCARDED_BYTES {
-            break;
-        }
-        if seen <= MAX_BODY_BYTES {
-            bytes.extend_from_slice(&chunk);
-        }
-    }
-    if seen > MAX_BODY_BYTES {
-        return Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "请求体超过 1 MiB：缩短内容后再发 (the body is over 1 MiB, nothing was stored)",
-        ));
-    }
-    Ok(bytes)
+/// A request's body and, when it has one, its `Idempotency-Key`.
+pub struct Request {
+    key: Option<String>,
+    body: Vec<u8>,
 }
 
-/// Reads JSON out of a body.
-///
-/// # Errors
-/// 400 with the place of the fault: not UTF-8, not JSON, a lone surrogate, a missing or unknown key.
-pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    let text = std::str::from_utf8(body).map_err(|error| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!(
-                "请求体第 {} 字节起不是 UTF-8 (the body is not UTF-8)",
-                error.valid_up_to()
-            ),
-        )
-    })?;
-    serde_json::from_str(text).map_err(|error| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("请求体不是期望的 JSON (the body is not the expected JSON): {error}"),
-        )
-    })
+/// What a request did.
+pub struct Done {
+    /// The answer's status.
+    pub status: StatusCode,
+    /// The answer.
+    pub response: Value,
+    /// The queues that have a new job.
+    pub wake: Vec<String>,
 }
 
-/// The key of a request, when it has one.
-///
-/// # Errors
-/// 400 when it is unreadable or over 200 characters.
-pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+impl Request {
+    /// Reads the request.
+    ///
+    /// # Errors
+    /// 400 when the key is unreadable or over 200 characters, and see [`body::read`].
+    pub async fn read(headers: &HeaderMap, body: Body) -> Result<Self, Problem> {
+        Ok(Self {
+            key: key(headers)?,
+            body: body::read(body).await?,
+        })
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// See [`body::json`].
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        body::json(&self.body)
+    }
+
+    /// Does in one transaction what the request wants and remembers the answer to its key; or gives the
+    /// answer given before, and does nothing. Two requests with one key wait for each other. A refusal is
+    /// not remembered: once it is right, the request may be repeated with the same key.
+    ///
+    /// `route` names what is asked of what: a key counts for one route.
+    ///
+    /// # Errors
+    /// 422 when the key was used for another body; what `act` refuses.
+    pub async fn once(
+        &self,
+        state: &AppState,
+        route: &str,
+        act: impl AsyncFnOnce(&mut PgConnection) -> Result<Done, Problem>,
+    ) -> Result<Response, Problem> {
+        let mut tx = state.pool.begin().await?;
+        if let Some(answer) = self.earlier(&mut tx, route).await? {
+            return Ok(answer);
+        }
+        let done = act(&mut tx).await?;
+        self.remember(&mut tx, route, &done).await?;
+        tx.commit().await?;
+        state.wake.queues(done.wake);
+        Ok((done.status, Json(done.response)).into_response())
+    }
+
+    async fn earlier(
+        &self,
+        conn: &mut PgConnection,
+        route: &str,
+    ) -> Result<Option<Response>, Problem> {
+        let Some(key) = &self.key else {
+            return Ok(None);
+        };
+        let Some(answer) = idempotency::find(conn, key, route).await? else {
+            return Ok(None);
+        };
+        if answer.request != hash(&self.body) {
+            return Err(Problem::unprocessable(
+                "这个 Idempotency-Key 已用于另一个请求：换一个 (the key was used for another request)",
+            ));
+        }
+        let status = u16::try_from(answer.status)
+            .ok()
+            .and_then(|status| StatusCode::from_u16(status).ok())
+            .unwrap_or(StatusCode::OK);
+        Ok(Some((status, Json(answer.response)).into_response()))
+    }
+
+    async fn remember(
+        &self,
+        conn: &mut PgConnection,
+        route: &str,
+        done: &Done,
+    ) -> Result<(), Problem> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let answer = Answer {
+            request: hash(&self.body),
+            status: i32::from(done.status.as_u16()),
+            response: done.response.clone(),
+        };
+        Ok(idempotency::keep(conn, key, route, &answer).await?)
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -92,53 +129,6 @@ pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
                 "Idempotency-Key 须为 1–200 个 ASCII 字符 (unusable Idempotency-Key)",
             )
         })
-}
-
-/// The answer given before to this key, if any. Two requests with one key wait for each other.
-///
-/// # Errors
-/// 422 when the key was used for another body.
-pub async fn earlier(
-    conn: &mut PgConnection,
-    key: Option<&str>,
-    route: &str,
-    body: &[u8],
-) -> Result<Option<Response>, Problem> {
-    let Some(key) = key else { return Ok(None) };
-    let Some(answer) = idempotency::find(conn, key, route).await? else {
-        return Ok(None);
-    };
-    if answer.request != hash(body) {
-        return Err(Problem::unprocessable(
-            "这个 Idempotency-Key 已用于另一个请求：换一个 (the key was used for another request)",
-        ));
-    }
-    let status = u16::try_from(answer.status)
-        .ok()
-        .and_then(|status| StatusCode::from_u16(status).ok())
-        .unwrap_or(StatusCode::OK);
-    Ok(Some((status, Json(answer.response)).into_response()))
-}
-
-/// Remembers the answer to this key, in the transaction that did what it says.
-///
-/// # Errors
-/// The database failed.
-pub async fn remember(
-    conn: &mut PgConnection,
-    key: Option<&str>,
-    route: &str,
-    body: &[u8],
-    status: StatusCode,
-    response: &Value,
-) -> Result<(), Problem> {
-    let Some(key) = key else { return Ok(()) };
-    let answer = Answer {
-        request: hash(body),
-        status: i32::from(status.as_u16()),
-        response: response.clone(),
-    };
-    Ok(idempotency::keep(conn, key, route, &answer).await?)
 }
 
 fn hash(body: &[u8]) -> String {

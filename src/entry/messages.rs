@@ -5,12 +5,16 @@ use axum::{
     body::Body,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AppState, error::Problem, idempotent};
+use super::{
+    AppState,
+    error::Problem,
+    idempotent::{Done, Request},
+};
 use crate::{
     jobs::intent,
     store::{
@@ -40,9 +44,8 @@ pub async fn send(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let key = idempotent::key(&headers)?;
-    let body = idempotent::read(body).await?;
-    let new: NewText = idempotent::json(&body)?;
+    let request = Request::read(&headers, body).await?;
+    let new: NewText = request.json()?;
     let (user, _) = without_nul(new.user.trim());
     let (text, sanitised) = without_nul(&new.text);
     if user.is_empty() || user.chars().count() > 64 {
@@ -59,32 +62,28 @@ pub async fn send(
         ));
     }
     let route = format!("POST /projects/{project}/messages");
-    let mut tx = state.pool.begin().await?;
-    if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
-        return Ok(answer);
-    }
-    if projects::get(&mut tx, &project).await?.is_none() {
-        return Err(Problem::no_such("项目", &project));
-    }
-    let id = intent::receive(
-        &mut tx,
-        &NewMessage {
-            channel: Channel::Rest,
-            dedupe_key: None,
-            project: Some(&project),
-            sender: &user,
-            kind: "text",
-            text: &text,
-            detail: json!({ "sanitised": sanitised }),
-        },
-    )
-    .await?;
-    let response = json!({ "message_id": id });
-    let status = StatusCode::ACCEPTED;
-    idempotent::remember(&mut tx, key.as_deref(), &route, &body, status, &response).await?;
-    tx.commit().await?;
-    state.wake.queues([intent::queue_of_messages()]);
-    Ok((status, Json(response)).into_response())
+    let message = NewMessage {
+        channel: Channel::Rest,
+        dedupe_key: None,
+        project: Some(&project),
+        sender: &user,
+        kind: "text",
+        text: &text,
+        detail: json!({ "sanitised": sanitised }),
+    };
+    request
+        .once(&state, &route, async |conn| {
+            if projects::get(conn, &project).await?.is_none() {
+                return Err(Problem::no_such("项目", &project));
+            }
+            let id = intent::receive(conn, &message).await?;
+            Ok(Done {
+                status: StatusCode::ACCEPTED,
+                response: json!({ "message_id": id }),
+                wake: vec![intent::queue_of_messages()],
+            })
+        })
+        .await
 }
 
 /// A message, its runs and the replies to it.

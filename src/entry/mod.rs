@@ -3,6 +3,7 @@
 
 pub mod auth;
 pub mod batches;
+pub mod body;
 pub mod error;
 pub mod idempotent;
 pub mod inbox;

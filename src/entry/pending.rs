@@ -9,9 +9,14 @@ use axum::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{AppState, auth::API_ACTOR, error::Problem, idempotent};
+use super::{
+    AppState,
+    auth::API_ACTOR,
+    error::Problem,
+    idempotent::{Done, Request},
+};
 use crate::{
     jobs::review,
     store::{
@@ -121,9 +126,8 @@ pub async fn decide(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let key = idempotent::key(&headers)?;
-    let body = idempotent::read(body).await?;
-    let decision: Decision = idempotent::json(&body)?;
+    let request = Request::read(&headers, body).await?;
+    let decision: Decision = request.json()?;
     let action: PendingActionId = id.parse().map_err(|_| Problem::no_such("待办", &id))?;
     let reason = decision.reason.trim();
     if reason.is_empty() {
@@ -140,11 +144,9 @@ pub async fn decide(
         Problem::unprocessable("decision 须为 confirm、dismiss、answer 或 close (unknown decision)")
     })?;
     let route = format!("POST /pending-actions/{id}/decision");
-    let mut tx = state.pool.begin().await?;
-    if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
-        return Ok(answer);
-    }
-    let decided = review::decide(&mut tx, action, verdict, API_ACTOR, reason)
+    request
+        .once(&state, &route, async |conn| {
+            let decided = review::decide(conn, action, verdict, API_ACTOR, reason)
         .await
         .map_err(|error| match error.downcast::<DecideError>() {
             Ok(DecideError::NotFound(_)) => Problem::no_such("待办", &id),
@@ -159,10 +161,11 @@ pub async fn decide(
             Ok(other) => anyhow::Error::new(other).into(),
             Err(error) => error.into(),
         })?;
-    let response: Value = json!({ "id": action, "status": decided.status });
-    let status = StatusCode::OK;
-    idempotent::remember(&mut tx, key.as_deref(), &route, &body, status, &response).await?;
-    tx.commit().await?;
-    state.wake.queues(decided.queue);
-    Ok((status, Json(response)).into_response())
+            Ok(Done {
+                status: StatusCode::OK,
+                response: json!({ "id": action, "status": decided.status }),
+                wake: decided.queue.into_iter().collect(),
+            })
+        })
+        .await
 }

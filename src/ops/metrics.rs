@@ -8,7 +8,7 @@ use std::{
 };
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         control,
         depth::{self, Depth},
     },
-    store::db,
+    store::{db, outbox, wecom_gate},
 };
 
 /// How old depth gauges may be.
@@ -41,6 +41,7 @@ struct Shown {
     at: Option<Instant>,
     labels: HashSet<(String, String)>,
     queues: HashSet<String>,
+    causes: HashSet<String>,
 }
 
 impl Metrics {
@@ -89,6 +90,7 @@ impl Metrics {
         let depths = depth::depth(&mut conn).await?;
         let set = control::settings(&mut conn).await?;
         let figures = db::server_figures(&mut conn).await?;
+        show_sending(&mut conn, &mut shown.causes).await?;
         drop(conn);
         shown.depths(depths);
         for queue in QUEUES {
@@ -196,4 +198,29 @@ fn describe() {
     for reason in ["blamed", "suspected"] {
         metrics::counter!("iit_jobs_rescued_total", "reason" => reason).increment(0);
     }
+}
+
+/// Whether WeCom takes messages (`iit_wecom_gate_closed`, 1 for each cause that keeps an app's gate closed),
+/// and how many messages are not sent, by state.
+async fn show_sending(
+    conn: &mut PgConnection,
+    causes: &mut HashSet<String>,
+) -> Result<(), sqlx::Error> {
+    let closed = wecom_gate::closed(conn).await?;
+    causes.extend(closed.iter().map(|gate| gate.cause.clone()));
+    for cause in causes.iter() {
+        let is_closed = closed.iter().any(|gate| gate.cause == *cause);
+        metrics::gauge!("iit_wecom_gate_closed", "cause" => cause.clone())
+            .set(f64::from(u8::from(is_closed)));
+    }
+    let unsent = outbox::unsent(conn).await?;
+    for state in ["queued", "unknown", "failed"] {
+        let messages = unsent
+            .iter()
+            .find(|(of, _)| of == state)
+            .map_or(0, |of| of.1);
+        #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        metrics::gauge!("iit_outbox", "state" => state).set(messages as f64);
+    }
+    Ok(())
 }

@@ -83,6 +83,24 @@ pub async fn dead(
     .await
 }
 
+/// Dead jobs of `kind` with that key, newest first.
+///
+/// # Errors
+/// The database failed.
+pub async fn dead_by_key(
+    conn: &mut PgConnection,
+    kind: &str,
+    key: Option<&str>,
+) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT id FROM iit_jobs WHERE state = 'dead' AND kind = $1 AND job_key = $2 ORDER BY id DESC"#,
+        kind,
+        key,
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Makes the given dead jobs available again, in their old order, with all their attempts. Returns
 /// (queue, id) of each. A job whose key stands in the queue again stays dead.
 ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 
 /// Where every table lives, `_sqlx_migrations` included.
 pub const SCHEMA: &str = "iit_schema";
@@ -185,6 +185,33 @@ pub async fn server_figures(conn: &mut PgConnection) -> Result<ServerFigures, sq
         dead_tuples: tables.into_iter().map(|row| (row.name, row.dead)).collect(),
         oldest_xact_age_s: oldest.max(0.0),
     })
+}
+
+/// Opens a transaction. May be dropped while it waits, e.g. because a request was given up: a begin of the
+/// driver's own that is dropped half-way goes back to the pool with its transaction open, and what is done
+/// on that connection next is not committed.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    // In a task that nobody drops; a transaction that nobody takes is rolled back.
+    tokio::spawn(async move { pool.begin().await })
+        .await
+        .map_err(|_| sqlx::Error::WorkerCrashed)?
+}
+
+/// The same for a transaction whose commit does not wait for the disk: for what may be lost with the server,
+/// or is known from elsewhere.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin_unflushed(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    let begin = "BEGIN; SET LOCAL synchronous_commit = off";
+    tokio::spawn(async move { pool.begin_with(begin).await })
+        .await
+        .map_err(|_| sqlx::Error::WorkerCrashed)?
 }
 
 /// Whether the database answers.

@@ -1,7 +1,8 @@
 //! Messages out. A row is written in the transaction whose result it tells; `deliver` sends it part by
-//! part, and notes `sending` before a part leaves, so that a crash in between is seen, not repeated.
+//! part ([`super::outbox_parts`]). The row's state follows from its parts'.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::{PgConnection, types::Json};
 
 use super::{inbox::Channel, replies::Chip};
@@ -33,29 +34,22 @@ pub struct NewOutbound<'a> {
 pub struct Outbound {
     /// Its id.
     pub id: OutboxId,
+    /// The message it answers; `None` for a notice, which nobody waits for.
+    pub message: Option<MessageId>,
     /// Who gets it.
     pub recipient: String,
     /// The whole text.
     pub text: String,
     /// Suggestions.
-    pub chips: Vec<Chip>,
+    pub chips: Json<Vec<Chip>>,
     /// Said without a language model.
     pub degraded: bool,
     /// `queued`, `sent`, `unknown`, `failed`.
     pub state: String,
     /// When the last part was accepted.
     pub sent_at: Option<DateTime<Utc>>,
-}
-
-/// One part of an outbound message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutboundPart {
-    /// Position, from 0.
-    pub no: i32,
-    /// Text of this part.
-    pub text: String,
-    /// `queued`, `sending`, `sent`, `unknown`, `failed`.
-    pub state: String,
+    /// Seconds since it was last asked to be sent.
+    pub waited_s: f64,
 }
 
 /// Writes an outbound message. Without parts there is nothing to send: it counts as sent.
@@ -101,24 +95,7 @@ pub async fn add(
 /// # Errors
 /// The database failed.
 pub async fn get(conn: &mut PgConnection, id: OutboxId) -> Result<Option<Outbound>, sqlx::Error> {
-    sqlx::query!(
-        r#"SELECT id AS "id: OutboxId", recipient, text, chips AS "chips: Json<Vec<Chip>>", degraded, state, sent_at
-           FROM iit_outbox WHERE id = $1"#,
-        id as OutboxId
-    )
-    .fetch_optional(conn)
-    .await
-    .map(|row| {
-        row.map(|row| Outbound {
-            id: row.id,
-            recipient: row.recipient,
-            text: row.text,
-            chips: row.chips.0,
-            degraded: row.degraded,
-            state: row.state,
-            sent_at: row.sent_at,
-        })
-    })
+    Ok(select(conn, Some(id), None).await?.pop())
 }
 
 /// Replies to a message, oldest first.
@@ -129,167 +106,198 @@ pub async fn replies_to(
     conn: &mut PgConnection,
     message: MessageId,
 ) -> Result<Vec<Outbound>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT id AS "id: OutboxId", recipient, text, chips AS "chips: Json<Vec<Chip>>", degraded, state, sent_at
-           FROM iit_outbox WHERE message_id = $1 ORDER BY created_at, id"#,
-        message as MessageId
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Outbound {
-            id: row.id,
-            recipient: row.recipient,
-            text: row.text,
-            chips: row.chips.0,
-            degraded: row.degraded,
-            state: row.state,
-            sent_at: row.sent_at,
-        })
-        .collect())
+    select(conn, None, Some(message)).await
 }
 
-/// Parts in order.
-///
-/// # Errors
-/// The database failed.
-pub async fn parts(
+/// By its own id, or by the message it answers.
+async fn select(
     conn: &mut PgConnection,
-    id: OutboxId,
-) -> Result<Vec<OutboundPart>, sqlx::Error> {
+    id: Option<OutboxId>,
+    message: Option<MessageId>,
+) -> Result<Vec<Outbound>, sqlx::Error> {
     sqlx::query_as!(
-        OutboundPart,
-        r#"SELECT no, text, state FROM iit_outbox_parts WHERE outbox_id = $1 ORDER BY no"#,
-        id as OutboxId
+        Outbound,
+        r#"SELECT id AS "id: OutboxId", message_id AS "message: MessageId", recipient, text,
+                  chips AS "chips: Json<Vec<Chip>>", degraded, state, sent_at,
+                  EXTRACT(EPOCH FROM now() - queued_at)::float8 AS "waited_s!"
+           FROM iit_outbox WHERE id = $1 OR message_id = $2 ORDER BY created_at, id"#,
+        id as Option<OutboxId>,
+        message as Option<MessageId>,
     )
     .fetch_all(conn)
     .await
 }
 
-/// The hold of one attempt of the `deliver` job: only who holds it may let a part leave.
-#[derive(Debug, Clone, Copy)]
-pub struct Hold {
-    /// The job.
-    pub job: i64,
-    /// Its lease.
-    pub token: uuid::Uuid,
-}
-
-/// Marks a part as leaving now, if it is still queued and the hold is still ours. `false`: somebody else
-/// has the job, and nothing may be sent.
+/// Ends an outbound message by what became of its parts: `unknown` when one of them may have arrived,
+/// `sent` when all did, else `failed`. Parts left `sending` are unclear from now on. `why` is what kept
+/// the others from leaving.
 ///
 /// # Errors
 /// The database failed.
-pub async fn begin_part(
+pub async fn conclude(
     conn: &mut PgConnection,
     id: OutboxId,
-    no: i32,
-    hold: Hold,
-) -> Result<bool, sqlx::Error> {
-    let done = sqlx::query!(
-        r#"UPDATE iit_outbox_parts SET state = 'sending'
-           WHERE outbox_id = $1 AND no = $2 AND state = 'queued'
-             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
+    why: Option<&str>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'unknown' WHERE outbox_id = $1 AND state = 'sending'"#,
         id as OutboxId,
-        no,
-        hold.job,
-        hold.token,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        r#"UPDATE iit_outbox AS message
+           SET state = parts.state,
+               error = CASE parts.state WHEN 'sent' THEN NULL WHEN 'failed' THEN $2::text
+                       ELSE concat_ws('；', $3::text, $2::text) END,
+               sent_at = CASE parts.state WHEN 'sent' THEN now() END
+           FROM (SELECT CASE WHEN COALESCE(bool_or(state = 'unknown'), false) THEN 'unknown'
+                             WHEN bool_and(state = 'sent') THEN 'sent' ELSE 'failed' END AS state
+                 FROM iit_outbox_parts WHERE outbox_id = $1) AS parts
+           WHERE message.id = $1"#,
+        id as OutboxId,
+        why,
+        "至少一部分是否送达不明，未重发 (delivery unknown, not sent again)",
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes a message whose job was given up ready for another try at what never left. `false`: nothing of
+/// it waits; sending again what may have arrived is [`resend`]'s.
+///
+/// # Errors
+/// The database failed.
+pub async fn revive(conn: &mut PgConnection, id: OutboxId) -> Result<bool, sqlx::Error> {
+    let done = sqlx::query!(
+        r#"UPDATE iit_outbox SET state = 'queued', error = NULL, queued_at = now()
+           WHERE id = $1 AND state <> 'sent'
+             AND EXISTS (SELECT 1 FROM iit_outbox_parts WHERE outbox_id = $1 AND state = 'queued')"#,
+        id as OutboxId,
     )
     .execute(conn)
     .await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Puts a part back that certainly did not leave, if it is still ours to put back.
+/// A message that is to be sent again on purpose.
+#[derive(Debug, Clone)]
+pub struct Resent {
+    /// Its study.
+    pub project: Option<String>,
+    /// Who gets it.
+    pub recipient: String,
+    /// `unknown` or `failed`, as it was.
+    pub was: String,
+    /// How often that has been asked for.
+    pub resends: i32,
+}
+
+/// Queues every part again that is not known to have arrived; the person may then have it twice. `None`:
+/// there is no such message, or it is neither `unknown` nor `failed` (any more): of two who ask at once,
+/// one is told so.
 ///
 /// # Errors
 /// The database failed.
-pub async fn unsent_part(
-    conn: &mut PgConnection,
-    id: OutboxId,
-    no: i32,
-    hold: Hold,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_outbox_parts SET state = 'queued'
-           WHERE outbox_id = $1 AND no = $2 AND state = 'sending'
-             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
+pub async fn resend(conn: &mut PgConnection, id: OutboxId) -> Result<Option<Resent>, sqlx::Error> {
+    let resent = sqlx::query_as!(
+        Resent,
+        r#"UPDATE iit_outbox AS message
+           SET state = 'queued', error = NULL, queued_at = now(), resends = message.resends + 1
+           FROM (SELECT id, state FROM iit_outbox
+                 WHERE id = $1 AND state IN ('unknown', 'failed') FOR UPDATE) AS before
+           WHERE message.id = before.id
+           RETURNING message.project_id AS project, message.recipient, before.state AS was, message.resends"#,
         id as OutboxId,
-        no,
-        hold.job,
-        hold.token,
     )
-    .execute(conn)
+    .fetch_optional(&mut *conn)
     .await?;
-    Ok(())
+    if resent.is_some() {
+        sqlx::query!(
+            r#"UPDATE iit_outbox_parts SET state = 'queued', left_at = NULL
+               WHERE outbox_id = $1 AND state <> 'sent'"#,
+            id as OutboxId,
+        )
+        .execute(conn)
+        .await?;
+    }
+    Ok(resent)
 }
 
-/// Notes that a part was accepted; `remote_id` is the id the other side gave it. What was sent was sent,
-/// whoever holds the job by now.
+/// An outbound message in a list for operators.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listed {
+    /// Its id.
+    pub id: OutboxId,
+    /// `reply` or `notice`.
+    pub kind: String,
+    /// Its study.
+    pub project: Option<String>,
+    /// Who gets it.
+    pub recipient: String,
+    /// `queued`, `sent`, `unknown`, `failed`.
+    pub state: String,
+    /// Why it is not `sent`.
+    pub error: Option<String>,
+    /// How many parts it has.
+    pub parts: i64,
+    /// How many of them arrived.
+    pub parts_sent: i64,
+    /// How often an operator had it sent again.
+    pub resends: i32,
+    /// When it was written.
+    pub created_at: DateTime<Utc>,
+    /// When the last part was accepted.
+    pub sent_at: Option<DateTime<Utc>>,
+    /// The whole text.
+    pub text: String,
+}
+
+/// Messages to WeCom in one of `states`, oldest first, at most `limit`.
 ///
 /// # Errors
 /// The database failed.
-pub async fn sent_part(
+pub async fn list(
     conn: &mut PgConnection,
-    id: OutboxId,
-    no: i32,
-    remote_id: &str,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_outbox_parts SET state = 'sent', remote_id = $3, sent_at = now()
-           WHERE outbox_id = $1 AND no = $2 AND state IN ('sending', 'unknown')"#,
-        id as OutboxId,
-        no,
-        remote_id,
+    states: &[String],
+    limit: i64,
+) -> Result<Vec<Listed>, sqlx::Error> {
+    sqlx::query_as!(
+        Listed,
+        r#"SELECT id AS "id: OutboxId", CASE WHEN message_id IS NULL THEN 'notice' ELSE 'reply' END AS "kind!",
+                  project_id AS project, recipient, state, error,
+                  (SELECT count(*) FROM iit_outbox_parts WHERE outbox_id = id) AS "parts!",
+                  (SELECT count(*) FROM iit_outbox_parts p WHERE outbox_id = id AND p.state = 'sent')
+                      AS "parts_sent!",
+                  resends, created_at, sent_at, text
+           FROM iit_outbox WHERE channel = 'wecom' AND state = ANY($1)
+           ORDER BY created_at, id LIMIT $2"#,
+        states,
+        limit,
     )
-    .execute(conn)
-    .await?;
-    Ok(())
+    .fetch_all(conn)
+    .await
 }
 
-/// Notes that nobody knows whether a part left.
+/// How many messages are in each state but `sent`.
 ///
 /// # Errors
 /// The database failed.
-pub async fn unclear_part(
-    conn: &mut PgConnection,
-    id: OutboxId,
-    no: i32,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_outbox_parts SET state = 'unknown' WHERE outbox_id = $1 AND no = $2 AND state = 'sending'"#,
-        id as OutboxId,
-        no,
+pub async fn unsent(conn: &mut PgConnection) -> Result<Vec<(String, i64)>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT state, count(*) AS "messages!" FROM iit_outbox WHERE state <> 'sent' GROUP BY state"#
     )
-    .execute(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.state, row.messages))
+        .collect())
 }
 
-/// Ends an outbound message.
-///
-/// # Errors
-/// The database failed.
-pub async fn finish(
-    conn: &mut PgConnection,
-    id: OutboxId,
-    state: &str,
-    error: Option<&str>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        r#"UPDATE iit_outbox SET state = $2, error = $3, sent_at = CASE WHEN $2 = 'sent' THEN now() END
-           WHERE id = $1"#,
-        id as OutboxId,
-        state,
-        error,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Whether the very same text went to that person within the last week, or is on its way.
+/// Whether the very same text went to that person within the last week, or is on its way. One whose
+/// arrival is unknown does not count: better told twice than never.
 ///
 /// # Errors
 /// The database failed.
@@ -302,7 +310,7 @@ pub async fn told_lately(
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM iit_outbox
                    WHERE project_id = $1 AND lower(recipient) = lower($2) AND message_id IS NULL AND text = $3
-                     AND state <> 'failed' AND created_at > now() - INTERVAL '7 days') AS "told!""#,
+                     AND state IN ('queued', 'sent') AND created_at > now() - INTERVAL '7 days') AS "told!""#,
         project,
         recipient,
         text,

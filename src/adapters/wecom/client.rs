@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::config::WecomConfig;
 use super::errcode;
@@ -12,6 +13,13 @@ pub use super::http::Deadlines;
 use super::http::{Answer, Api};
 use super::split::MAX_TEXT_BYTES;
 use super::token::{Token, TokenFetcher, TokenSource, TokenStore};
+
+/// For so long at least WeCom shows the request of [`WecomClient::send_text_once`] only once.
+pub const SHOWN_ONCE_FOR: Duration = Duration::from_secs(LONGEST_COMPARED_S - SPREAD_S);
+/// The longest interval WeCom takes.
+const LONGEST_COMPARED_S: u64 = 4 * 60 * 60;
+/// By how much the intervals of two messages may differ.
+const SPREAD_S: u64 = 30 * 60;
 
 /// A message WeCom accepted for every recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +32,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct WecomClient<S> {
     api: Api,
+    app: String,
     agent_id: i64,
     tokens: TokenSource<S, GetToken>,
 }
@@ -42,29 +51,72 @@ impl<S: TokenStore> WecomClient<S> {
         };
         Ok(Self {
             api,
+            app: config.app(),
             agent_id: config.agent_id,
             tokens: TokenSource::new(store, fetcher),
         })
     }
 
+    /// Names the app among all that share a database.
+    #[must_use]
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
     /// Sends one text of at most [`MAX_TEXT_BYTES`] to people by UserID.
     ///
     /// A refused token is replaced and the message tried once more; nothing else is retried here.
-    /// WeCom drops what exceeds 30 messages a minute to one person **without an error**.
+    /// WeCom drops what exceeds [its limits](super::limits) for one person **without an error**: who
+    /// calls this counts.
     ///
     /// # Errors
     /// [`SendError`]; UserIDs that are none (such as `@all`) and texts that are empty or too long are
     /// refused before anything is sent.
     pub async fn send_text(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
+        self.send(to, content, None).await
+    }
+
+    /// The same for a message that may be sent again when it is unclear whether it arrived: WeCom shows
+    /// the very same request only once within [`SHOWN_ONCE_FOR`].
+    ///
+    /// WeCom compares whole requests, so each `message` names an interval of its own: two messages with
+    /// the same words in one part are two.
+    ///
+    /// # Errors
+    /// As [`WecomClient::send_text`].
+    pub async fn send_text_once(
+        &self,
+        to: &[&str],
+        content: &str,
+        message: Uuid,
+    ) -> Result<Sent, SendError> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the remainder is below SPREAD_S"
+        )]
+        let own = (message.as_u128() % u128::from(SPREAD_S)) as u64;
+        let interval = Duration::from_secs(LONGEST_COMPARED_S - own);
+        self.send(to, content, Some(interval)).await
+    }
+
+    async fn send(
+        &self,
+        to: &[&str],
+        content: &str,
+        once_within: Option<Duration>,
+    ) -> Result<Sent, SendError> {
         check(to, content)?;
-        let body = json!({
+        let mut body = json!({
             "touser": to.join("|"),
             "msgtype": "text",
             "agentid": self.agent_id,
             "text": { "content": content },
             "safe": 0,
-            "enable_duplicate_check": 0,
+            "enable_duplicate_check": u8::from(once_within.is_some()),
         });
+        if let Some(span) = once_within {
+            body["duplicate_check_interval"] = span.as_secs().into();
+        }
         let token = self.tokens.get().await?;
         let mut answer = self.post(&token, &body).await?;
         if errcode::wants_new_token(answer.errcode) {

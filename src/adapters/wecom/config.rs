@@ -62,6 +62,12 @@ const SMALLEST_WINDOW_S: u64 = 20;
 const LARGEST_WINDOW_S: u64 = 86_400;
 
 impl WecomConfig {
+    /// Names the app in what all its processes share: token, gate, counts.
+    #[must_use]
+    pub fn app(&self) -> String {
+        format!("{}|{}", self.corp_id, self.agent_id)
+    }
+
     /// Reads the `WECOM_*` settings through `lookup` (the environment, or a map in tests). Blank counts as absent.
     ///
     /// `None` when none of the five required ones is set: WeCom is then off.

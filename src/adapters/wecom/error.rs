@@ -1,34 +1,31 @@
 //! What can go wrong with a message going out, sorted by what the sender may do next.
 
-use std::time::Duration;
+use std::borrow::Cow;
+
+use super::errcode::{HANGING, Pause, UNREACHABLE};
 
 /// Why a message was not (or not surely) sent. Never holds a token, a secret, a URL or the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// WeCom said no; nothing was delivered. `permanent`: the same request can't ever succeed.
+    /// WeCom does not take this message; nothing was delivered, others are not concerned. `permanent`:
+    /// the same request can't ever succeed.
     #[error("企业微信拒绝了消息 {errcode}: {explanation}")]
     Refused {
-        /// WeCom's number, or the HTTP status, or 0 when refused here.
+        /// WeCom's number, or 0 when refused here.
         errcode: i64,
         /// Whether trying again is pointless until somebody changes something.
         permanent: bool,
         /// What it means and what to do.
         explanation: String,
     },
-    /// Too many requests or WeCom is busy; nothing was delivered. Try again after `retry_after`.
-    #[error("企业微信繁忙 {errcode}，{} 秒后再试 (busy, retry later)", .retry_after.as_secs())]
-    Busy {
-        /// WeCom's number, or 429.
+    /// WeCom takes no message of this app for now; nothing was delivered.
+    #[error("企业微信暂不接收本应用的消息 {errcode}: {explanation}")]
+    Blocked {
+        /// WeCom's number, or the HTTP status.
         errcode: i64,
-        /// How long to wait at least.
-        retry_after: Duration,
-    },
-    /// CorpID, secret or token are not accepted; nothing was delivered. An administrator must act.
-    #[error("企业微信凭证被拒绝 {errcode}: {explanation}")]
-    TokenRejected {
-        /// WeCom's number.
-        errcode: i64,
+        /// How long to keep still, and whether that helps by itself.
+        pause: Pause,
         /// What it means and what to do.
         explanation: String,
     },
@@ -56,23 +53,32 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// How long to wait at least before the same message may be tried again. `None`: trying again could
-    /// show it twice, or can't help before somebody changes something.
+    /// How long every message of the app should keep still after this. `None`: only this message is
+    /// concerned.
+    ///
+    /// An answer that stays away counts too: while WeCom hangs, one message at a time may find out,
+    /// instead of all of them becoming unknown.
     #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub fn pause(&self) -> Option<Pause> {
         match self {
-            Self::Busy { retry_after, .. } => Some(*retry_after),
-            Self::NotSent { .. } => Some(Duration::from_secs(5)),
-            Self::Refused {
-                permanent: false, ..
-            } => Some(Duration::from_secs(60)),
-            // Safe, and of use once an administrator has put the right secret in.
-            Self::TokenRejected { .. } => Some(Duration::from_secs(300)),
-            Self::Refused {
-                permanent: true, ..
+            Self::Blocked { pause, .. } => Some(*pause),
+            Self::NotSent { .. } => Some(UNREACHABLE),
+            Self::Ambiguous { .. } => Some(HANGING),
+            Self::Refused { .. } | Self::PartialInvalid { .. } => None,
+        }
+    }
+
+    /// A short name of what happened, for figures: WeCom's number, or one of `not_sent`, `unclear`,
+    /// `partial`.
+    #[must_use]
+    pub fn cause(&self) -> Cow<'static, str> {
+        match self {
+            Self::Refused { errcode, .. } | Self::Blocked { errcode, .. } => {
+                errcode.to_string().into()
             }
-            | Self::Ambiguous { .. }
-            | Self::PartialInvalid { .. } => None,
+            Self::NotSent { .. } => "not_sent".into(),
+            Self::Ambiguous { .. } => "unclear".into(),
+            Self::PartialInvalid { .. } => "partial".into(),
         }
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context as _, ensure};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
+use super::errcode;
 use super::error::SendError;
 
 /// A real answer is under 1 KB; more than this is not WeCom.
@@ -32,7 +33,7 @@ impl Default for Deadlines {
     }
 }
 
-/// A decoded answer: `errcode` (absent = 0), `errmsg`, and the whole object.
+/// A decoded answer: `errcode`, without which it is not WeCom's, `errmsg`, and the whole object.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub errcode: i64,
@@ -59,6 +60,8 @@ impl Api {
             .timeout(deadlines.total)
             .pool_idle_timeout(POOL_IDLE)
             .redirect(reqwest::redirect::Policy::none())
+            // One call is one request: what a server that goes away did with it is not ours to guess.
+            .retry(reqwest::retry::never())
             .user_agent(concat!("iit-manager/", env!("CARGO_PKG_VERSION")));
         if is_loopback(base) {
             builder = builder.no_proxy();
@@ -114,7 +117,6 @@ async fn call(request: RequestBuilder) -> Result<Answer, SendError> {
     }
     let body: Value = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, "no JSON"))?;
     let errcode = match body.get("errcode") {
-        None | Some(Value::Null) if status.is_success() && body.is_object() => 0,
         Some(code) => code
             .as_i64()
             .ok_or_else(|| unreadable(status, "with an errcode that is no number"))?,
@@ -135,21 +137,11 @@ async fn call(request: RequestBuilder) -> Result<Answer, SendError> {
     })
 }
 
-/// What an HTTP answer that isn't WeCom's says: 429 slow down; 3xx and other 4xx were not taken;
-/// everything else may have been, by somebody behind the gateway.
+/// What an HTTP answer that isn't WeCom's says: a redirect and a 4xx were not taken, but for the two by
+/// which a gateway says that it lost patience; everything else may have been, by somebody behind it.
 fn unreadable(status: StatusCode, what: &str) -> SendError {
     match status.as_u16() {
-        429 => SendError::Busy {
-            errcode: 429,
-            retry_after: Duration::from_secs(60),
-        },
-        code @ 300..=499 => SendError::Refused {
-            errcode: i64::from(code),
-            permanent: false,
-            explanation: format!(
-                "HTTP {code} 不是企业微信的回答，请检查 WECOM_API_BASE 与代理 (HTTP {code}, answer {what}: not WeCom; check WECOM_API_BASE and the proxy)"
-            ),
-        },
+        code @ (300..=407 | 409..=498) => errcode::stranger(code, what),
         code => SendError::Ambiguous {
             why: format!("HTTP {code}, answer {what}"),
         },

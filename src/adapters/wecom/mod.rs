@@ -11,6 +11,7 @@ pub mod errcode;
 pub mod error;
 pub mod http;
 pub mod inbound;
+pub mod limits;
 pub mod query;
 pub mod split;
 pub mod token;

@@ -14,7 +14,7 @@ use crate::{
         logging, process,
     },
     queue::depth,
-    store::projects,
+    store::{outbox as store_outbox, projects, wecom_gate},
 };
 
 /// Runs the command: exit code 1 when something needs a person. `env_file`: the `.env` file that was read.
@@ -152,6 +152,7 @@ async fn stored(database: &Database) -> Result<Vec<Row>, Failure> {
             ),
         ),
     });
+    rows.extend(sending(&mut conn).await?);
     let edc = EdcPool::default();
     let projects = projects::list(&mut conn).await.map_err(query_failed)?;
     if projects.is_empty() {
@@ -187,6 +188,43 @@ async fn stored(database: &Database) -> Result<Vec<Row>, Failure> {
             }
             Err(error) => rows.push(Row::new(name, Mark::Fault, error.to_string())),
         }
+    }
+    Ok(rows)
+}
+
+/// Whether messages leave, and what became of those that did not surely arrive.
+async fn sending(conn: &mut sqlx::PgConnection) -> Result<Vec<Row>, Failure> {
+    const CHECK: &str = "消息发送 messages out";
+    let mut rows: Vec<Row> = wecom_gate::closed(conn)
+        .await
+        .map_err(query_failed)?
+        .iter()
+        .map(|gate| {
+            let mark = match gate.needs_person {
+                true => Mark::Fault,
+                false => Mark::Odd,
+            };
+            Row::new(CHECK, mark, super::outbox::describe(gate))
+        })
+        .collect();
+    for (state, messages) in store_outbox::unsent(conn).await.map_err(query_failed)? {
+        let said = match state.as_str() {
+            "unknown" => "条不知是否送达 may have arrived",
+            "failed" => "条未送达 did not arrive",
+            _ => continue,
+        };
+        rows.push(Row::new(
+            CHECK,
+            Mark::Odd,
+            format!("{messages} {said}；见 `iit outbox list`，重发用 `iit outbox resend` (see which, send again)"),
+        ));
+    }
+    if rows.is_empty() {
+        rows.push(Row::new(
+            CHECK,
+            Mark::Fine,
+            "无异常 nothing held back or lost",
+        ));
     }
     Ok(rows)
 }

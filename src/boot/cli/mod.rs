@@ -8,6 +8,7 @@ pub mod eval;
 pub mod exit;
 pub mod llm;
 pub mod migrate;
+pub mod outbox;
 pub mod output;
 pub mod pending;
 pub mod project;
@@ -57,6 +58,8 @@ enum Command {
     Qc(qc::Args),
     /// 任务队列 · depth, dead jobs, retry.
     Queue(queue::Args),
+    /// 发出的消息 · messages that did not surely arrive; send one again.
+    Outbox(outbox::Args),
     /// 大模型 · what the language model costs, and whether it is asked.
     Llm(llm::Args),
     /// 待处理清单 · the ledger of findings.
@@ -127,6 +130,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Skills(args) => skills::run(args),
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Outbox(args) => outbox::run(args),
         Command::Llm(args) => llm::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),

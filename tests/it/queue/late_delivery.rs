@@ -37,7 +37,7 @@ async fn jobs(db: &TestDb, wecom: &FakeWecom) -> Arc<Jobs> {
     let config = wecom.config();
     // Already there when another test came first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let tokens = PgTokenStore::new(db.pool.clone(), &config.corp_id, config.agent_id);
+    let tokens = PgTokenStore::new(db.pool.clone(), &config);
     let client = WecomClient::new(&config, tokens, Deadlines::default()).unwrap();
     Jobs::register(Arc::new(Services {
         pool: db.pool.clone(),

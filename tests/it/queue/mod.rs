@@ -17,7 +17,7 @@ mod model;
 mod ops;
 pub mod program;
 mod proofs;
-mod rig;
+pub mod rig;
 mod serve;
 mod settle;
 mod suspects;

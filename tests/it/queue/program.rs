@@ -1,5 +1,6 @@
 //! The real program as processes of its own, and a study whose runs take five steps.
 
+use std::collections::BTreeMap;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use nix::{
@@ -105,6 +106,19 @@ pub fn run(db: &TestDb, args: &[&str]) -> Output {
         .args(args)
         .output()
         .unwrap()
+}
+
+/// Starts a worker process with these settings beside its database.
+pub fn worker_with(db: &TestDb, queues: &str, variables: &BTreeMap<&str, String>) -> Program {
+    let mut command = command(&db.url);
+    command
+        .current_dir(std::env::temp_dir())
+        .envs(variables)
+        .env("IIT_LEASE_S", LEASE_S.to_string())
+        .args(["worker", "--queues", queues]);
+    Program {
+        child: command.spawn().unwrap(),
+    }
 }
 
 /// A process of ours, killed with the value.

@@ -101,14 +101,16 @@ async fn while_wecom_is_busy_the_reply_waits_and_then_arrives_once() {
         .fetch_one(&app.db.pool)
         .await
         .unwrap();
-    assert_eq!(attempts, 4);
+    // Only a busy WeCom could be the message's own fault; what all messages meet counts against none.
+    assert_eq!(attempts, 2);
     app.stop().await;
 }
 
 #[tokio::test]
 async fn a_reply_that_never_gets_through_is_a_dead_job_and_can_be_tried_again() {
     let app = app().await;
-    app.wecom.fail_always(Endpoint::GetToken, Fault::Html(502));
+    app.wecom
+        .fail_always(Endpoint::Send, Fault::Errcode(99_999, "something odd"));
     let id = app.says("ZhangSan", "质控 P001").await;
     app.settled_at_once().await;
     assert_eq!(app.wecom_message(id).await["replies"][0]["state"], "failed");

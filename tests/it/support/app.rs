@@ -348,13 +348,15 @@ impl TestApp {
         .await;
     }
 
-    /// The same without waiting for the time between two attempts.
+    /// The same without waiting for the time between two attempts, or for WeCom to take messages again.
     pub async fn settled_at_once(&self) {
         eventually("the end of all jobs", async || {
-            sqlx::query("UPDATE iit_jobs SET run_at = now() WHERE state = 'available'")
-                .execute(&self.db.pool)
-                .await
-                .unwrap();
+            for statement in [
+                "UPDATE iit_jobs SET run_at = now() WHERE state = 'available'",
+                "UPDATE iit_wecom_gate SET closed_until = now()",
+            ] {
+                sqlx::query(statement).execute(&self.db.pool).await.unwrap();
+            }
             self.wiring.wake().queues(QUEUES.map(str::to_owned));
             let open = self.count("iit_jobs WHERE state IN ('available', 'running')");
             (open.await == 0).then_some(())

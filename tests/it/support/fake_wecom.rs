@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -77,6 +77,17 @@ struct Inner {
     faults: BTreeMap<(Endpoint, usize), Fault>,
     always: BTreeMap<Endpoint, Fault>,
     messages: Vec<Message>,
+    /// Bodies of `message/send`, as they came.
+    requests: Vec<Value>,
+    /// What was accepted lately, by its whole body, for who asked for the comparison.
+    compared: Vec<(Value, Duration)>,
+    /// When each member was shown something.
+    shown: BTreeMap<String, Vec<Duration>>,
+    /// Messages that were too many: accepted, and shown to nobody.
+    dropped: usize,
+    /// When this server started, and how much more time has passed than really has.
+    started: Instant,
+    ahead: Duration,
 }
 
 struct Shared {
@@ -107,6 +118,12 @@ impl FakeWecom {
                 faults: BTreeMap::new(),
                 always: BTreeMap::new(),
                 messages: Vec::new(),
+                requests: Vec::new(),
+                compared: Vec::new(),
+                shown: BTreeMap::new(),
+                dropped: 0,
+                started: Instant::now(),
+                ahead: Duration::ZERO,
             }),
             changed: watch::Sender::new(()),
         });
@@ -196,6 +213,21 @@ impl FakeWecom {
         self.shared.with(|inner| inner.messages.clone())
     }
 
+    /// The bodies of all calls of `message/send` that came whole, in order.
+    pub fn requests(&self) -> Vec<Value> {
+        self.shared.with(|inner| inner.requests.clone())
+    }
+
+    /// Messages beyond a member's limits: answered with ok and shown to nobody.
+    pub fn dropped(&self) -> usize {
+        self.shared.with(|inner| inner.dropped)
+    }
+
+    /// Lets time pass here, for limits and comparisons.
+    pub fn pass_time(&self, time: Duration) {
+        self.shared.with(|inner| inner.ahead += time);
+    }
+
     /// Waits until at least `count` messages were delivered and returns them all.
     pub async fn wait_for_messages(&self, count: usize) -> Vec<Message> {
         let mut changed = self.shared.changed.subscribe();
@@ -215,6 +247,45 @@ impl FakeWecom {
 }
 
 impl Inner {
+    fn now(&self) -> Duration {
+        self.started.elapsed() + self.ahead
+    }
+
+    /// Whether the very same request was accepted within the interval it names; remembers it if not.
+    fn is_repeat(&mut self, body: &Value) -> bool {
+        if body["enable_duplicate_check"].as_i64().unwrap_or(0) == 0 {
+            return false;
+        }
+        let interval = body["duplicate_check_interval"].as_u64().unwrap_or(1_800);
+        let since = self.now().checked_sub(Duration::from_secs(interval));
+        let known = self
+            .compared
+            .iter()
+            .any(|(earlier, at)| earlier == body && since.is_none_or(|since| *at >= since));
+        if !known {
+            let now = self.now();
+            self.compared.push((body.clone(), now));
+        }
+        known
+    }
+
+    /// Whether a member may be shown one more: 30 a minute, 1,000 an hour.
+    fn has_room(&mut self, member: &str) -> bool {
+        let now = self.now();
+        let shown = self.shown.entry(member.to_lowercase()).or_default();
+        let within = |window: u64| {
+            shown
+                .iter()
+                .filter(|at| now - **at < Duration::from_secs(window))
+                .count()
+        };
+        let room = within(60) < 30 && within(3_600) < 1_000;
+        if room {
+            shown.push(now);
+        }
+        room
+    }
+
     fn issue(&mut self) -> String {
         self.issued += 1;
         let token = format!("fake-access-token-{}", self.issued);
@@ -326,6 +397,9 @@ async fn send(
     body: Bytes,
 ) -> Response {
     let fault = shared.arrive(Endpoint::Send);
+    if let Ok(body) = serde_json::from_slice(&body) {
+        shared.with(|inner| inner.requests.push(body));
+    }
     match &fault {
         Some(Fault::Errcode(code, message)) => return json_answer(&answer(*code, message)),
         Some(Fault::Drop) => hang_up(),
@@ -343,7 +417,9 @@ async fn send(
     let accepted = shared.with(|inner| take(inner, token, &body));
     let mut reply = match accepted {
         Ok((message, reply)) => {
-            shared.deliver(message);
+            if let Some(message) = shared.with(|inner| show(inner, message, &body)) {
+                shared.deliver(message);
+            }
             reply
         }
         Err(refusal) => return json_answer(&refusal),
@@ -359,6 +435,19 @@ async fn send(
         }
         _ => json_answer(&reply),
     }
+}
+
+/// What people see of an accepted message: nothing, and nobody is told, when it repeats one that it asked
+/// to be compared with, or when it is one too many.
+fn show(inner: &mut Inner, mut message: Message, body: &[u8]) -> Option<Message> {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    if inner.is_repeat(&body) {
+        return None;
+    }
+    let before = message.to.len();
+    message.to.retain(|member| inner.has_room(member));
+    inner.dropped += before - message.to.len();
+    (!message.to.is_empty()).then_some(message)
 }
 
 /// The checks of `message/send` in the real one's order: token, form, app, content, recipients.

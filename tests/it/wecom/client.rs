@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iit_manager::adapters::wecom::client::{Deadlines, WecomClient};
+use iit_manager::adapters::wecom::client::{Deadlines, SHOWN_ONCE_FOR, WecomClient};
 use iit_manager::adapters::wecom::config::WecomConfig;
 use iit_manager::adapters::wecom::error::SendError;
 use iit_manager::adapters::wecom::token::{MemoryTokenStore, Token};
@@ -72,56 +72,60 @@ async fn a_text_reaches_its_reader_and_the_token_is_kept() {
 }
 
 #[tokio::test]
-async fn busy_answers_say_when_to_come_back_and_are_not_retried_here() {
-    for (code, seconds) in [(45_009, 60), (-1, 3), (45_033, 5)] {
-        let (wecom, client) = fresh().await;
-        wecom.fail(Endpoint::Send, 1, Fault::Errcode(code, "busy"));
-        let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
-        assert_eq!(
-            error,
-            SendError::Busy {
-                errcode: code,
-                retry_after: Duration::from_secs(seconds)
-            }
-        );
-        assert_eq!(wecom.calls(Endpoint::Send), 1);
+async fn what_concerns_the_whole_app_says_how_long_to_keep_still_and_is_not_retried_here() {
+    for (code, first_wait, needs_person, suspects_message) in [
+        (-1, 3, false, true),
+        (45_009, 60, false, false),
+        (45_033, 5, false, false),
+        (40_001, 60, true, false),
+        (40_013, 60, true, false),
+        (40_056, 60, true, false),
+        (60_020, 60, true, false),
+        (301_002, 60, true, false),
+    ] {
+        for endpoint in [Endpoint::GetToken, Endpoint::Send] {
+            let (wecom, client) = fresh().await;
+            wecom.fail(
+                endpoint,
+                1,
+                Fault::Errcode(code, "no, from ip: 203.0.113.9, more"),
+            );
+            let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+            let pause = error.pause().unwrap();
+            assert!(
+                matches!(error, SendError::Blocked { errcode, .. } if errcode == code),
+                "{error:?}"
+            );
+            assert_eq!(
+                (pause.waits[0], pause.needs_person, pause.suspects_message),
+                (first_wait, needs_person, suspects_message),
+                "{code}"
+            );
+            assert_eq!((wecom.calls(endpoint), wecom.messages().len()), (1, 0));
+        }
     }
-    let (wecom, client) = fresh().await;
-    wecom.fail(Endpoint::GetToken, 1, Fault::Errcode(-1, "system busy"));
-    assert!(matches!(
-        client.send_text(&["ZhangSan"], "hi").await,
-        Err(SendError::Busy { errcode: -1, .. })
-    ));
-    wecom.fail(Endpoint::Send, 1, Fault::Html(429));
-    assert!(matches!(
-        client.send_text(&["ZhangSan"], "hi").await,
-        Err(SendError::Busy { errcode: 429, .. })
-    ));
-    client.send_text(&["ZhangSan"], "hi").await.unwrap();
 }
 
 #[tokio::test]
-async fn refusals_that_nothing_can_change_are_permanent_and_others_not() {
+async fn what_concerns_one_message_stops_no_other_and_most_of_it_for_good() {
     for (code, is_permanent) in [
         (81_013, true),
-        (60_020, true),
-        (40_056, true),
-        (301_002, true),
+        (60_111, true),
+        (40_003, true),
         (45_002, true),
         (60_011, true),
+        (40_058, true),
+        (44_004, true),
         (99_999, false),
     ] {
         let (wecom, client) = fresh().await;
-        wecom.fail(
-            Endpoint::Send,
-            1,
-            Fault::Errcode(code, "no, from ip: 203.0.113.9, more"),
-        );
+        wecom.fail(Endpoint::Send, 1, Fault::Errcode(code, "no"));
         let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
         assert!(
             matches!(error, SendError::Refused { errcode, permanent, .. } if errcode == code && permanent == is_permanent),
             "{error:?}"
         );
+        assert_eq!(error.pause(), None);
         assert_eq!(
             (wecom.calls(Endpoint::Send), wecom.messages().len()),
             (1, 0)
@@ -212,22 +216,65 @@ async fn what_fails_before_the_message_leaves_is_not_sent() {
 
 #[tokio::test]
 async fn a_redirect_or_a_strangers_404_points_at_the_address() {
-    for status in [302, 404] {
+    for status in [302, 403, 404, 413] {
         let (wecom, client) = fresh().await;
         wecom.fail(Endpoint::Send, 1, Fault::Html(status));
         let error = client.send_text(&["ZhangSan"], "hi").await.unwrap_err();
+        let pause = error.pause().unwrap();
         assert!(
-            matches!(
-                error,
-                SendError::Refused {
-                    permanent: false,
-                    ..
-                }
-            ) && error.to_string().contains("WECOM_API_BASE"),
+            matches!(error, SendError::Blocked { errcode, .. } if errcode == i64::from(status))
+                && pause.needs_person
+                && pause.suspects_message
+                && error.to_string().contains("WECOM_API_BASE"),
             "{error}"
         );
         assert_eq!(wecom.calls(Endpoint::Send), 1);
     }
+}
+
+#[tokio::test]
+async fn ids_of_digits_and_of_any_case_are_people_and_never_departments() {
+    let (wecom, client) = fresh().await;
+    wecom.add_member("10086");
+    client.send_text(&["10086"], "hi").await.unwrap();
+    client
+        .send_text(&["ZHANGSAN", "10086"], "hi")
+        .await
+        .unwrap();
+    let requests = wecom.requests();
+    assert_eq!(
+        (&requests[0]["touser"], &requests[1]["touser"]),
+        (&json!("10086"), &json!("ZHANGSAN|10086"))
+    );
+    for request in requests {
+        assert!(request.get("toparty").is_none() && request.get("totag").is_none());
+        assert_eq!(request["msgtype"], "text");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_may_be_repeated_is_shown_once_and_any_other_each_time() {
+    let (wecom, client) = fresh().await;
+    let [one, other] = [1, 2].map(uuid::Uuid::from_u128);
+    let once = async |message| {
+        let sent = client.send_text_once(&["ZhangSan"], "提醒", message);
+        sent.await.unwrap();
+    };
+    once(one).await;
+    once(one).await;
+    assert_eq!(contents(&wecom), ["提醒"]);
+    once(other).await;
+    assert_eq!(contents(&wecom), ["提醒"; 2], "the same words of another");
+    wecom.pass_time(SHOWN_ONCE_FOR - Duration::from_secs(60));
+    once(one).await;
+    assert_eq!(contents(&wecom).len(), 2);
+    wecom.pass_time(Duration::from_secs(4 * 3600));
+    once(one).await;
+    assert_eq!(contents(&wecom).len(), 3);
+    for _ in 0..2 {
+        client.send_text(&["ZhangSan"], "未发现问题").await.unwrap();
+    }
+    assert_eq!(contents(&wecom).len(), 5, "two answers");
 }
 
 #[tokio::test]
@@ -348,49 +395,13 @@ async fn no_error_shows_a_secret_a_token_an_address_or_the_text() {
 }
 
 #[test]
-fn only_what_surely_did_not_arrive_may_be_tried_again() {
-    let why = String::new;
-    for (error, again) in [
-        (SendError::NotSent { why: why() }, true),
-        (
-            SendError::Busy {
-                errcode: -1,
-                retry_after: Duration::from_secs(3),
-            },
-            true,
-        ),
-        (
-            SendError::TokenRejected {
-                errcode: 40_001,
-                explanation: why(),
-            },
-            true,
-        ),
-        (
-            SendError::Refused {
-                errcode: 7,
-                permanent: false,
-                explanation: why(),
-            },
-            true,
-        ),
-        (
-            SendError::Refused {
-                errcode: 81_013,
-                permanent: true,
-                explanation: why(),
-            },
-            false,
-        ),
-        (SendError::Ambiguous { why: why() }, false),
-        (
-            SendError::PartialInvalid {
-                users: Vec::new(),
-                msg_id: why(),
-            },
-            false,
-        ),
+fn what_is_unclear_or_reaches_nobody_keeps_the_app_still_too() {
+    for error in [
+        SendError::Ambiguous { why: String::new() },
+        SendError::NotSent { why: String::new() },
     ] {
-        assert_eq!(error.retry_after().is_some(), again, "{error:?}");
+        let pause = error.pause().unwrap();
+        assert!(!pause.needs_person && !pause.suspects_message, "{error:?}");
+        assert!(pause.waits[0] < 5, "{error:?}");
     }
 }

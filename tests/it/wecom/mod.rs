@@ -7,6 +7,7 @@
 
 mod callback;
 mod client;
+mod cut_short;
 mod gate;
 mod harness;
 mod shared_token;

@@ -122,7 +122,7 @@ async fn a_token_refused_again_after_the_refresh_ends_there() {
     assert!(
         matches!(
             error,
-            SendError::TokenRejected {
+            SendError::Blocked {
                 errcode: 40_014,
                 ..
             }
@@ -150,7 +150,7 @@ async fn a_wrong_secret_is_told_at_once_and_never_retried() {
     assert!(
         matches!(
             error,
-            SendError::TokenRejected {
+            SendError::Blocked {
                 errcode: 40_001,
                 ..
             }
@@ -176,7 +176,7 @@ async fn a_wrong_secret_is_told_at_once_and_never_retried() {
     assert!(
         matches!(
             error,
-            SendError::TokenRejected {
+            SendError::Blocked {
                 errcode: 40_001,
                 ..
             }

@@ -3,7 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::support::{one_form, record, rule, today};
+use super::{
+    populated::{Populated, populated},
+    standard_rules::{FILLED, TYPED, UNTYPED, rule_logic},
+    support::{one_form, plain, record, rule, today},
+};
 use crate::engines::rules::{Outcome, RuleSet, Study};
 
 fn var(name: &str) -> Value {
@@ -228,5 +232,56 @@ proptest! {
         } else if is == Outcome::Fail {
             prop_assert_eq!(was, Outcome::Fail, "{} over {:?} after {:?}", logic, before, then);
         }
+    }
+    #[test]
+    fn blanking_any_value_in_whatever_nest_of_standard_operators_never_makes_a_rule_pass(
+        logic in rule_logic(TYPED.blind_to_blanks(), 3),
+        full in populated(),
+        fields in blanked(),
+        how in prop::sample::select(vec!["", "  ", "NI"]),
+    ) {
+        let dictionary = one_form();
+        let set = RuleSet::compile(&[rule(logic.clone())], &Study::typed_by(&dictionary)).unwrap();
+        let mut cells = full.cells.clone();
+        fields.iter().for_each(|field| blank(&mut cells, field, how));
+        let ask = |cells: &Map<String, Value>| {
+            set.evaluate(&record(&dictionary, &[cells.clone().into()]), today())[0].outcome.clone()
+        };
+        unknown_or_as_before(&ask(&cells), &ask(&full.cells))
+            .map_err(|what| TestCaseError::fail(format!("{what}: {logic} over {:?} without {fields:?}", full.cells)))?;
+    }
+
+    #[test]
+    fn taking_any_key_out_of_plain_json_never_makes_a_standard_rule_pass(
+        logic in rule_logic(UNTYPED.blind_to_blanks(), 3),
+        full in populated(),
+        fields in blanked(),
+        how in prop::sample::select(vec![None, Some(Value::Null), Some("".into()), Some("\u{a0}".into())]),
+    ) {
+        let Populated { json: before, .. } = full;
+        let mut after = before.clone();
+        let object = after.as_object_mut().unwrap();
+        for field in &fields {
+            match &how {
+                None => object.remove(*field),
+                Some(blank) => object.insert((*field).to_owned(), blank.clone()),
+            };
+        }
+        unknown_or_as_before(&plain(logic.clone(), &after), &plain(logic.clone(), &before))
+            .map_err(|what| TestCaseError::fail(format!("{what}: {logic} over {before} without {fields:?}")))?;
+    }
+}
+
+fn blanked() -> impl Strategy<Value = Vec<&'static str>> {
+    let fields = [&FILLED[..], &["symptoms", "symptoms___1", "slept_at"]].concat();
+    prop::sample::subsequence(fields, 1..6)
+}
+
+/// What is decided without a value is what any value decides.
+fn unknown_or_as_before(is: &Outcome, was: &Outcome) -> Result<(), String> {
+    match is {
+        Outcome::NotEvaluable { .. } => Ok(()),
+        decided if decided == was => Ok(()),
+        decided => Err(format!("{decided:?} without what made it {was:?}")),
     }
 }
