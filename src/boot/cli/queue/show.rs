@@ -36,6 +36,7 @@ pub(super) async fn depths(database: &Database, shown: Shown) -> Result<(), Fail
                 table.add_row([depth.queue, depth.state, depth.jobs.to_string(), age]);
             }
             output::say(table)?;
+            super::super::outbox::say_closed(&mut conn).await?;
             let set = control::settings(&mut conn).await.map_err(query_failed)?;
             for queue in set {
                 output::say(settings::sentence(&queue))?;
