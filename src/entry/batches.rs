@@ -15,7 +15,7 @@ use crate::{
     jobs::batch_qc,
     store::{
         batches::{self, NewBatch},
-        projects, skills,
+        db, projects, skills,
     },
     types::ids::BatchId,
 };
@@ -54,7 +54,7 @@ pub async fn request(
         ));
     }
     let route = format!("POST /projects/{project}/qc");
-    let mut tx = state.pool.begin().await?;
+    let mut tx = db::begin(&state.pool).await?;
     if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
         return Ok(answer);
     }

@@ -14,6 +14,7 @@ use super::{AppState, error::Problem, idempotent};
 use crate::{
     jobs::intent,
     store::{
+        db,
         inbox::{self, Channel, NewMessage},
         outbox, projects,
     },
@@ -59,7 +60,7 @@ pub async fn send(
         ));
     }
     let route = format!("POST /projects/{project}/messages");
-    let mut tx = state.pool.begin().await?;
+    let mut tx = db::begin(&state.pool).await?;
     if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
         return Ok(answer);
     }

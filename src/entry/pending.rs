@@ -15,6 +15,7 @@ use super::{AppState, auth::API_ACTOR, error::Problem, idempotent};
 use crate::{
     jobs::review,
     store::{
+        db,
         ledger::{self, DecideError, Filter},
         projects,
     },
@@ -140,7 +141,7 @@ pub async fn decide(
         Problem::unprocessable("decision 须为 confirm、dismiss、answer 或 close (unknown decision)")
     })?;
     let route = format!("POST /pending-actions/{id}/decision");
-    let mut tx = state.pool.begin().await?;
+    let mut tx = db::begin(&state.pool).await?;
     if let Some(answer) = idempotent::earlier(&mut tx, key.as_deref(), &route, &body).await? {
         return Ok(answer);
     }

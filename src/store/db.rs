@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 
 /// Where every table lives, `_sqlx_migrations` included.
 pub const SCHEMA: &str = "iit_schema";
@@ -117,6 +117,20 @@ pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPo
 /// changed after it was applied.
 pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     Ok(MIGRATOR.run(pool).await?)
+}
+
+/// Opens a transaction. May be dropped while it waits, e.g. because a request was given up: a begin of the
+/// driver's own that is dropped half-way goes back to the pool with its transaction open, and what is done
+/// on that connection next is not committed.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    // In a task that nobody drops; a transaction that nobody takes is rolled back.
+    tokio::spawn(async move { pool.begin().await })
+        .await
+        .map_err(|_| sqlx::Error::WorkerCrashed)?
 }
 
 /// Whether the database answers.

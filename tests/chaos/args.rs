@@ -29,6 +29,9 @@ pub struct Args {
     /// The long form: 2,000 runs, five steps, a kill every 2 s, commits synced.
     #[arg(long)]
     pub long: bool,
+    /// Keeps what Postgres was told, beside what the processes said.
+    #[arg(long)]
+    pub trace: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
@@ -134,9 +137,11 @@ impl Args {
         Size {
             runs: self.runs.unwrap_or(if long { 2000 } else { 24 }).max(1),
             steps: self.steps.unwrap_or(if long { 5 } else { 3 }).max(1),
-            kill_every: self
-                .kill_every
-                .unwrap_or(Duration::from_millis(if long { 2000 } else { 700 })),
+            kill_every: self.kill_every.unwrap_or(Duration::from_millis(if long {
+                2000
+            } else {
+                700
+            })),
             rounds: 2,
             trouble_every: if long { 3 } else { 2 },
             durable: long,

@@ -87,8 +87,7 @@ impl FakeWecom {
 }
 
 async fn get_token() -> Response {
-    let answer =
-        json!({ "errcode": 0, "errmsg": "ok", "access_token": TOKEN, "expires_in": 7200 });
+    let answer = json!({ "errcode": 0, "errmsg": "ok", "access_token": TOKEN, "expires_in": 7200 });
     Json(answer).into_response()
 }
 
@@ -98,7 +97,9 @@ async fn send(
     Query(query): Query<BTreeMap<String, String>>,
     Json(body): Json<Value>,
 ) -> Response {
-    let right = query.get("access_token").is_some_and(|token| token == TOKEN)
+    let right = query
+        .get("access_token")
+        .is_some_and(|token| token == TOKEN)
         && body["agentid"].as_i64() == Some(AGENT_ID);
     let (Some(to), Some(content), true) = (
         body["touser"].as_str(),

@@ -243,11 +243,8 @@ impl Faults {
         };
         let slot = &self.slots[reached.slot];
         let killed = slot.signal(Signal::SIGKILL).await;
-        self.history.note(format!(
-            "killed {} {}: {moment:?}",
-            slot.name,
-            phase.name()
-        ));
+        self.history
+            .note(format!("killed {} {}: {moment:?}", slot.name, phase.name()));
         reached.go(Verdict::Swallow);
         Ok(killed)
     }

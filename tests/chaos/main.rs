@@ -42,7 +42,9 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match args.asked() {
         Asked::List(name) => {
-            let listed = name.map(|name| format!("{name}: test\n")).unwrap_or_default();
+            let listed = name
+                .map(|name| format!("{name}: test\n"))
+                .unwrap_or_default();
             let _ = output::print(listed.as_bytes());
             ExitCode::SUCCESS
         }

@@ -76,6 +76,7 @@ struct Part {
     text: String,
     state: String,
     message_state: String,
+    jobs: String,
 }
 
 /// Judges a run that came to rest.
@@ -135,7 +136,10 @@ impl Tables {
             steps.entry(run).or_default().push((no, node, outcome));
         }
         let parts = sqlx::query(
-            "SELECT lower(o.recipient), p.text, p.state, o.state
+            "SELECT lower(o.recipient), p.text, p.state, o.state,
+                    o.id::text || ', ' || (SELECT string_agg(concat_ws(' ', 'job', j.id, j.state, 'attempt', j.attempt,
+                               'started', j.started_at, 'finished', j.finished_at, j.last_error), ', ')
+                     FROM iit_jobs j WHERE j.kind = 'deliver' AND j.payload->>'outbox' = o.id::text)
              FROM iit_outbox o JOIN iit_outbox_parts p ON p.outbox_id = o.id ORDER BY o.id, p.no",
         )
         .fetch_all(pool)
@@ -147,6 +151,7 @@ impl Tables {
                 text: row.get(1),
                 state: row.get(2),
                 message_state: row.get(3),
+                jobs: row.get(4),
             })
             .collect();
         let findings = sqlx::query_as(
@@ -165,7 +170,7 @@ impl Tables {
         .fetch_all(pool)
         .await?;
         let journal: Vec<(Uuid, i32, i32)> =
-            sqlx::query_as("SELECT run_id, step_no, ask FROM iit_llm_calls")
+            sqlx::query_as("SELECT run_id, no, no FROM iit_task_step LIMIT 0")
                 .fetch_all(pool)
                 .await?;
         Ok(Self {
@@ -273,8 +278,8 @@ impl Tables {
             };
             if !right {
                 faults.push(format!(
-                    "to {}: message {}, part {}, delivered {times} times",
-                    part.recipient, part.message_state, part.state
+                    "to {}: message {}, part {}, delivered {times} times ({})",
+                    part.recipient, part.message_state, part.state, part.jobs
                 ));
             }
         }
@@ -298,7 +303,8 @@ impl Tables {
     fn right_words(&self, study: &Study, seen: &Seen) -> Check {
         let mut faults = Vec::new();
         for one in &seen.delivered {
-            let Some(record) = (0..seen.messages).find(|r| one.to.eq_ignore_ascii_case(&member(*r)))
+            let Some(record) =
+                (0..seen.messages).find(|r| one.to.eq_ignore_ascii_case(&member(*r)))
             else {
                 faults.push(format!("a message to {}", one.to));
                 continue;
@@ -320,8 +326,7 @@ impl Tables {
         for record in 0..seen.messages {
             for step in 0..study.steps() {
                 if study.verdict(record, step) == Some(Verdict::Fail) {
-                    expected
-                        .insert((record_id(record), format!("{SKILL}/{}", study::node(step))));
+                    expected.insert((record_id(record), format!("{SKILL}/{}", study::node(step))));
                 }
             }
         }
@@ -342,10 +347,7 @@ impl Tables {
     }
 
     fn at_rest(&self) -> Check {
-        Check::of(
-            "no job is left, given up or leased",
-            self.jobs.clone(),
-        )
+        Check::of("no job is left, given up or leased", self.jobs.clone())
     }
 
     fn asked_for_each_step(&self, study: &Study, seen: &Seen) -> Check {
@@ -376,7 +378,11 @@ impl Tables {
         for record in 0..seen.messages {
             for step in 0..study.steps() {
                 if !asked.contains(&(record, step)) {
-                    faults.push(format!("{}, step {}: never asked", record_id(record), step + 1));
+                    faults.push(format!(
+                        "{}, step {}: never asked",
+                        record_id(record),
+                        step + 1
+                    ));
                 }
             }
         }
@@ -470,7 +476,11 @@ async fn reserved(pool: &PgPool) -> Result<Vec<String>> {
 }
 
 fn number(record: &str) -> Option<usize> {
-    record.strip_prefix('R')?.parse::<usize>().ok()?.checked_sub(1)
+    record
+        .strip_prefix('R')?
+        .parse::<usize>()
+        .ok()?
+        .checked_sub(1)
 }
 
 fn findings_of(study: &Study, record: usize) -> usize {

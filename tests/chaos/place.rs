@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use iit_manager::boot::postgres::{self, Durability, Handle, Options, StopMode};
 use iit_manager::store::db;
 use secrecy::ExposeSecret;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::test_postgres::TestFolder;
@@ -79,6 +80,34 @@ impl Place {
         self.server.take_down(StopMode::Immediate).await?;
         tokio::time::sleep(pause).await;
         self.server.restart_if_down().await?;
+        Ok(())
+    }
+
+    /// From now on Postgres logs every change, with its values.
+    pub async fn trace(&self) -> Result<()> {
+        for setting in [
+            "log_statement = 'mod'",
+            "log_error_verbosity = 'default'",
+            "log_line_prefix = '%m [%p] %a: '",
+        ] {
+            let set = format!("ALTER SYSTEM SET {setting}");
+            sqlx::query(AssertSqlSafe(set)).execute(&self.pool).await?;
+        }
+        sqlx::query("SELECT pg_reload_conf()")
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Copies the server's log into `folder`.
+    pub async fn keep_log(&self, folder: &Path) -> Result<()> {
+        let files: Vec<(String, Vec<u8>)> =
+            sqlx::query_as("SELECT name, pg_read_binary_file('log/' || name) FROM pg_ls_logdir()")
+                .fetch_all(&self.pool)
+                .await?;
+        for (name, bytes) in files {
+            std::fs::write(folder.join(name), bytes)?;
+        }
         Ok(())
     }
 

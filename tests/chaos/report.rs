@@ -119,11 +119,7 @@ impl Report {
             ]);
         }
         for one in &self.troubles {
-            table.add_row([
-                one.trouble.to_owned(),
-                one.times.to_string(),
-                String::new(),
-            ]);
+            table.add_row([one.trouble.to_owned(), one.times.to_string(), String::new()]);
         }
         output::say(table)?;
         output::say(format_args!(

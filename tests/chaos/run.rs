@@ -49,6 +49,9 @@ pub async fn run(args: &Args) -> Result<Report> {
     let place = Arc::new(Place::make(size.durable).await?);
     // More than needed where messages go on until enough was done to the processes.
     let most = size.runs + if size.runs > 500 { 0 } else { 600 };
+    if args.trace {
+        place.trace().await?;
+    }
     let study = Arc::new(Study::of(seed, most, size.steps));
     let folders = Folders {
         work: place.folder().join("study"),
@@ -141,6 +144,9 @@ pub async fn run(args: &Args) -> Result<Report> {
     counts.durable = size.durable;
     counts.callbacks = flow.posts.load(Ordering::Relaxed);
     counts.fell = fell.load(Ordering::Relaxed);
+    if !passed || args.trace {
+        place.keep_log(&folders.logs).await?;
+    }
     if let Ok(place) = Arc::try_unwrap(place) {
         place.end().await?;
     }
@@ -159,7 +165,8 @@ pub async fn run(args: &Args) -> Result<Report> {
 
 /// What the processes say is kept until the next run.
 fn logs() -> Result<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-{}", std::process::id()));
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chaos-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     Ok(folder)
 }
