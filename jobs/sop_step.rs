@@ -3,7 +3,7 @@
 //! The run's step number is the fence: a step that somebody committed before finds the number moved on
 //! and ends without writing anything.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,13 @@ use super::{
     common::{
         reply, review,
         services::Services,
+        soft_step::{self, Judged, Talk, Turn},
         steps::{self, RunSteps},
         study::{Study, edc_error},
     },
 };
 use crate::{
-    engines::sop::{CompiledSkill, Decision, NO_MODEL, NodeOutcome, Notice, Walk},
+    engines::sop::{CompiledSkill, Decision, NodeOutcome, Notice, Walk},
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     skills::Work,
     store::{
@@ -27,7 +28,7 @@ use crate::{
         ledger::{self, Found},
         outbox::{self, NewOutbound},
         runs::{self, Run, RunState, Seen, Step},
-        skills as skill_store,
+        skills as skill_store, trace,
     },
     types::{finding::Finding, ids::RunId},
 };
@@ -58,6 +59,8 @@ impl Job for SopStep {
     const KIND: &'static str = "sop_step";
     const QUEUE: &'static str = steps::EDC_QUEUE;
     const MAX_ATTEMPTS: i32 = 5;
+    // Longer than the longest LLM_TIMEOUT_S.
+    const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
     fn key(&self) -> Option<String> {
         Some(format!("{}/{}", self.run, self.step))
@@ -80,6 +83,32 @@ struct Done {
     data_version: Option<String>,
     site: Option<String>,
     notice: Option<Notice>,
+    talk: Talk,
+}
+
+impl Done {
+    fn of(outcome: NodeOutcome, walk: Walk) -> Self {
+        Self {
+            outcome,
+            walk,
+            data_version: None,
+            site: None,
+            notice: None,
+            talk: Talk::default(),
+        }
+    }
+}
+
+/// Whether a step decided its node.
+enum Came {
+    /// It did.
+    Done(Box<Done>),
+    /// The model's answer can't be used; it gets another try, in another step.
+    Again {
+        talk: Talk,
+        why: String,
+        data_version: Option<String>,
+    },
 }
 
 impl Handle for SopStep {
@@ -106,7 +135,23 @@ impl Handle for SopStep {
                 Some(review) => self.review = Some(review),
             }
         }
-        let mut done = self.work(services, &at_hand).await?;
+        let mut done = match self.work(services, lease, &at_hand).await? {
+            Came::Done(done) => *done,
+            Came::Again {
+                talk,
+                why,
+                data_version,
+            } => {
+                let seen = Seen {
+                    data_version: data_version.as_deref(),
+                    site: None,
+                    tokens: talk.tokens,
+                };
+                return self
+                    .try_again(services, lease, &at_hand, (talk, why), seen, started_at)
+                    .await;
+            }
+        };
         if waits {
             done.outcome.note = done.outcome.note.map(|note| format!("沿用此前的{note}"));
         }
@@ -145,13 +190,7 @@ impl Handle for SopStep {
             .skill
             .unavailable(&mut walk, &at_hand.run.record, &sentence)
             .map_err(JobError::dead)?;
-        let done = Done {
-            outcome,
-            walk,
-            data_version: None,
-            site: None,
-            notice: None,
-        };
+        let done = Done::of(outcome, walk);
         self.write(services, settlement, lease, &at_hand, done, started_at)
             .await?;
         Ok(())
@@ -220,19 +259,31 @@ impl SopStep {
     }
 
     /// Does the node the run stands at.
-    async fn work(&self, services: &Services, at_hand: &AtHand) -> Result<Done, JobError> {
+    async fn work(
+        &self,
+        services: &Services,
+        lease: &Lease,
+        at_hand: &AtHand,
+    ) -> Result<Came, JobError> {
+        let skill = &at_hand.skill;
         let mut walk = at_hand.walk.clone();
         let record = &at_hand.run.record;
-        let work = at_hand
-            .skill
+        let work = skill
             .work(&walk)
             .ok_or_else(|| JobError::dead(anyhow!("the run stands at a node its skill lacks")))?;
-        let mut done = match work {
-            Work::HardRule { .. } => return self.check(services, at_hand).await,
-            Work::SoftInstruction { .. } => at_hand.skill.unavailable(&mut walk, record, NO_MODEL),
+        let done = match work {
+            Work::HardRule { .. } => self.check(services, at_hand).await?,
+            Work::SoftInstruction { instruction, .. } => {
+                let (study, run) = (&at_hand.study, &at_hand.run);
+                let judged =
+                    soft_step::judge(services, lease, study, run, skill, &walk, instruction)
+                        .await?;
+                return take_judgement(skill, walk, record, judged);
+            }
             Work::Tool { tool, .. } => {
                 let why = format!("工具 {tool} 尚不可用，转人工复核");
-                at_hand.skill.unavailable(&mut walk, record, &why)
+                let outcome = skill.unavailable(&mut walk, record, &why);
+                Done::of(outcome.map_err(JobError::dead)?, walk)
             }
             Work::HumanReview { .. } => {
                 let decision = match self.review {
@@ -240,7 +291,10 @@ impl SopStep {
                     Some(Review::Dismiss) => Decision::Dismiss,
                     None => return Err(JobError::dead(anyhow!("a review without a decision"))),
                 };
-                at_hand.skill.decide(&mut walk, decision)
+                let mut outcome = skill.decide(&mut walk, decision).map_err(JobError::dead)?;
+                // The ledger row of the review is what was decided; nothing about it is "fixed".
+                outcome.rules_checked.clear();
+                Done::of(outcome, walk)
             }
             Work::Notify { .. } => {
                 let mut conn = services.pool.acquire().await?;
@@ -249,31 +303,15 @@ impl SopStep {
                     .into_iter()
                     .flat_map(|step| step.findings)
                     .collect();
-                let (notice, outcome) = at_hand
-                    .skill
+                let (notice, outcome) = skill
                     .notify(&mut walk, record, &found)
                     .map_err(JobError::dead)?;
-                return Ok(Done {
-                    outcome,
-                    walk,
-                    data_version: None,
-                    site: None,
-                    notice: Some(notice),
-                });
+                let mut done = Done::of(outcome, walk);
+                done.notice = Some(notice);
+                done
             }
-        }
-        .map_err(JobError::dead)?;
-        if matches!(work, Work::HumanReview { .. }) {
-            // The ledger row of the review is what was decided; nothing about it is "fixed".
-            done.rules_checked.clear();
-        }
-        Ok(Done {
-            outcome: done,
-            walk,
-            data_version: None,
-            site: None,
-            notice: None,
-        })
+        };
+        Ok(Came::Done(Box::new(done)))
     }
 
     /// Reads the record as it is now and decides the hard node.
@@ -292,13 +330,10 @@ impl SopStep {
         let outcome = skill
             .check(&mut walk, record, at_hand.study.today)
             .map_err(JobError::dead)?;
-        Ok(Done {
-            outcome,
-            walk,
-            data_version: Some(extract.fingerprint.clone()),
-            site: at_hand.study.site_of(record),
-            notice: None,
-        })
+        let mut done = Done::of(outcome, walk);
+        done.data_version = Some(extract.fingerprint.clone());
+        done.site = at_hand.study.site_of(record);
+        Ok(done)
     }
 
     /// Writes the step: run, step row, ledger, notice, next job. `false`: somebody committed it before,
@@ -318,6 +353,7 @@ impl SopStep {
         let seen = Seen {
             data_version: done.data_version.as_deref(),
             site: done.site.as_deref(),
+            tokens: done.talk.tokens,
         };
         if !runs::advance(
             settlement.conn(),
@@ -340,25 +376,85 @@ impl SopStep {
             first: self.step,
             outcomes: &outcomes,
             clean,
+            llm_calls: done.talk.calls,
         };
         steps::write(settlement.conn(), &run.project, &[step], lease, started_at).await?;
+        self.note(settlement, &done.talk).await?;
         if let Some(notice) = &done.notice {
             tell(services, settlement, &at_hand.study, notice).await?;
         }
         if state.is_running() {
-            let next = SopStep {
-                run: run.id,
-                step: self.step + 1,
-                review: None,
-            };
-            let queue = steps::queue_for(&at_hand.skill, &done.walk);
-            settlement
-                .enqueue(NewJob::of(&next)?.on_queue(queue))
-                .await?;
+            self.go_on(settlement, &at_hand.skill, &done.walk).await?;
         } else {
             stopped(services, settlement, run.id).await?;
         }
         Ok(true)
+    }
+
+    /// The model's answer could not be used: that was a step, and the next one asks again.
+    async fn try_again(
+        &self,
+        services: &Services,
+        lease: &Lease,
+        at_hand: &AtHand,
+        (talk, why): (Talk, String),
+        seen: Seen<'_>,
+        started_at: chrono::DateTime<chrono::Utc>,
+    ) -> Result<Settled, JobError> {
+        let (run, walk) = (&at_hand.run, &at_hand.walk);
+        let mut settlement = lease
+            .settle(&services.pool, &services.wake, &Outcome::Done)
+            .await?;
+        let state = steps::state_of(walk);
+        if !runs::advance(settlement.conn(), run.id, self.step, &state, 0, &seen).await? {
+            drop(settlement);
+            return already_done(services, lease).await;
+        }
+        let step = Step {
+            run: run.id,
+            no: self.step,
+            node: walk.node().unwrap_or_default().to_owned(),
+            outcome: "invalid_reply".to_owned(),
+            note: Some(format!("大模型的回答不能用：{why}")),
+            findings: Vec::new(),
+            attempt: lease.attempt,
+            job: Some(lease.job),
+            started_at,
+            committed_at: None,
+            llm_calls: talk.calls,
+        };
+        runs::append_steps(settlement.conn(), &[step]).await?;
+        self.note(&mut settlement, &talk).await?;
+        self.go_on(&mut settlement, &at_hand.skill, walk).await?;
+        Ok(settlement.commit().await?)
+    }
+
+    /// Appends what was said to the transcript.
+    async fn note(&self, settlement: &mut Settlement, talk: &Talk) -> Result<(), JobError> {
+        if !talk.said.is_empty() {
+            let (thread, said) = (&talk.thread, &talk.said);
+            trace::append(settlement.conn(), self.run, self.step, thread, said).await?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the step after this one.
+    async fn go_on(
+        &self,
+        settlement: &mut Settlement,
+        skill: &CompiledSkill,
+        walk: &Walk,
+    ) -> Result<(), JobError> {
+        let next = SopStep {
+            run: self.run,
+            step: self.step + 1,
+            review: None,
+        };
+        let queue = steps::queue_for(skill, walk);
+        settlement
+            .enqueue(NewJob::of(&next)?.on_queue(queue))
+            .await?;
+        Ok(())
     }
 
     /// Puts the run to rest at a `human_review` node: a ledger row asks for the decision, and no worker
@@ -411,6 +507,30 @@ impl SopStep {
         stopped(services, &mut settlement, run.id).await?;
         Ok(settlement.commit().await?)
     }
+}
+
+/// Takes the branch a judgement asks for.
+fn take_judgement(
+    skill: &CompiledSkill,
+    mut walk: Walk,
+    record: &str,
+    judged: Judged,
+) -> Result<Came, JobError> {
+    let outcome = match judged.turn {
+        Turn::Decided(found) => skill.conclude(&mut walk, found),
+        Turn::Unavailable(why) => skill.unavailable(&mut walk, record, &why),
+        Turn::Again(why) => {
+            return Ok(Came::Again {
+                talk: judged.talk,
+                why,
+                data_version: judged.data_version,
+            });
+        }
+    };
+    let mut done = Done::of(outcome.map_err(JobError::dead)?, walk);
+    done.talk = judged.talk;
+    done.data_version = judged.data_version;
+    Ok(Came::Done(Box::new(done)))
 }
 
 /// Somebody committed this step before: nothing to do, nothing to write.

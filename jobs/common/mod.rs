@@ -10,6 +10,9 @@
 //! | [`page`] | one page of a batch |
 //! | [`review`] | a person's decision, and the run that goes on by it |
 //! | [`starts`] | runs that start at their first node |
+//! | [`model`] | the language model, and what a study allows |
+//! | [`ask`] | one question to it, by the journal: never paid twice |
+//! | [`soft_step`] | the judgement of a soft rule |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
@@ -18,13 +21,16 @@
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 
 pub mod answer;
+pub mod ask;
 pub mod mixed_ids;
+pub mod model;
 pub mod page;
 pub mod parts;
 pub mod records;
 pub mod reply;
 pub mod review;
 pub mod services;
+pub mod soft_step;
 pub mod starts;
 pub mod steps;
 pub mod study;

@@ -250,6 +250,7 @@ fn run_steps<'a>(one: &'a Checked, page: &Page<'a>) -> Result<RunSteps<'a>, JobE
         first: 0,
         outcomes: &one.outcomes,
         clean: matches!(&one.state, RunState::Ended { standing, .. } if standing == "clean"),
+        llm_calls: 0,
     })
 }
 

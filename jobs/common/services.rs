@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
-use super::{study::SkillCache, tokens::PgTokenStore};
+use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{edc::EdcPool, wecom::client::WecomClient},
     queue::Wake,
@@ -25,6 +25,8 @@ pub struct Services {
     pub skills: SkillCache,
     /// The WeCom message API; `None` when it is not configured.
     pub wecom: Option<WecomClient<PgTokenStore>>,
+    /// The language model; `None` when none is configured.
+    pub model: Option<Model>,
     /// How the conversation behaves.
     pub conversation: ConversationSettings,
 }

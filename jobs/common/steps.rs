@@ -35,6 +35,8 @@ pub struct RunSteps<'a> {
     pub outcomes: &'a [NodeOutcome],
     /// The run ended, and clean.
     pub clean: bool,
+    /// Questions to a model that the steps took.
+    pub llm_calls: i32,
 }
 
 /// Where a run stands after `walk`, for its row.
@@ -111,7 +113,7 @@ pub async fn write(
                 job: Some(lease.job),
                 started_at,
                 committed_at: None,
-                llm_calls: 0,
+                llm_calls: run.llm_calls,
             });
             found.extend(outcome.findings.iter().map(|finding| Found {
                 run: run.run,

@@ -1,4 +1,6 @@
-//! Outside systems, each behind its own module: EDC, WeCom.
+//! Outside systems, each behind its own module: EDC, language model, WeCom.
 
 pub mod edc;
+mod http_client;
+pub mod llm;
 pub mod wecom;

@@ -6,7 +6,10 @@ use std::{net::SocketAddr, str::FromStr, time::Duration};
 use secrecy::SecretString;
 
 use super::cli::exit::Failure;
-use crate::{adapters::wecom::config::WecomConfig, queue::worker::WorkerSettings};
+use crate::{
+    adapters::{llm::LlmConfig, wecom::config::WecomConfig},
+    queue::worker::WorkerSettings,
+};
 
 /// What the environment says. An empty variable counts as absent.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub struct Config {
     pub api_token: Option<SecretString>,
     /// `WECOM_*`; `None` when none is set.
     pub wecom: Option<WecomConfig>,
+    /// `LLM_*`; `None` when none is set.
+    pub llm: Option<LlmConfig>,
     /// `IIT_WORKER_CONCURRENCY`, `IIT_LEASE_S`
     pub worker: WorkerSettings,
 }
@@ -46,6 +51,7 @@ impl Config {
             public_url: get("IIT_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned()),
             api_token: get("IIT_API_TOKEN").map(SecretString::from),
             wecom: WecomConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
+            llm: LlmConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
             worker: WorkerSettings {
                 concurrency: number(&get, "IIT_WORKER_CONCURRENCY", 1, 256)?
                     .unwrap_or(defaults.concurrency),

@@ -17,6 +17,7 @@ use crate::{
     jobs::{
         Jobs,
         common::{
+            model::Model,
             services::{ConversationSettings, Services, Shared},
             study::SkillCache,
             tokens::PgTokenStore,
@@ -63,6 +64,12 @@ impl Wiring {
                     "企业微信客户端无法建立 the WeCom client can't be built: {error:#}"
                 ))
             })?;
+        let model = config.llm.as_ref().map(Model::new).transpose();
+        let model = model.map_err(|error| {
+            Failure::Usage(format!(
+                "大模型客户端无法建立 the model client can't be built: {error:#}"
+            ))
+        })?;
         let services = Arc::new(Services {
             pool: pool.clone(),
             wake: wake.clone(),
@@ -70,6 +77,7 @@ impl Wiring {
             edc: EdcPool::default(),
             skills: SkillCache::default(),
             wecom: client,
+            model,
             conversation: ConversationSettings {
                 open_project,
                 ..ConversationSettings::default()

@@ -1,5 +1,6 @@
-//! Decisions without I/O: rules, SOP, router.
+//! Decisions without I/O: rules, soft rules, SOP, router.
 
 pub mod router;
 pub mod rules;
+pub mod soft;
 pub mod sop;

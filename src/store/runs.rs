@@ -274,10 +274,11 @@ pub async fn append_steps(conn: &mut PgConnection, steps: &[Step]) -> Result<(),
     let attempts: Vec<i32> = steps.iter().map(|s| s.attempt).collect();
     let jobs: Vec<Option<i64>> = steps.iter().map(|s| s.job).collect();
     let started: Vec<DateTime<Utc>> = steps.iter().map(|s| s.started_at).collect();
+    let llm_calls: Vec<i32> = steps.iter().map(|s| s.llm_calls).collect();
     sqlx::query!(
-        r#"INSERT INTO iit_task_step (run_id, no, node, outcome, note, findings, attempt, job_id, started_at)
+        r#"INSERT INTO iit_task_step (run_id, no, node, outcome, note, findings, attempt, job_id, started_at, llm_calls)
            SELECT * FROM UNNEST($1::uuid[], $2::int4[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::int4[],
-                                $8::int8[], $9::timestamptz[])"#,
+                                $8::int8[], $9::timestamptz[], $10::int4[])"#,
         &runs,
         &numbers,
         &nodes,
@@ -287,6 +288,7 @@ pub async fn append_steps(conn: &mut PgConnection, steps: &[Step]) -> Result<(),
         &attempts,
         &jobs as &[Option<i64>],
         &started,
+        &llm_calls,
     )
     .execute(conn)
     .await?;
@@ -359,13 +361,15 @@ pub async fn steps(conn: &mut PgConnection, id: RunId) -> Result<Vec<Step>, sqlx
         .collect())
 }
 
-/// What a step saw of the data; kept from earlier steps when not given.
+/// What a step saw and used; what it saw of the data is kept from earlier steps when not given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
     /// Fingerprint of the data.
     pub data_version: Option<&'a str>,
     /// The record's site.
     pub site: Option<&'a str>,
+    /// Tokens the step used.
+    pub tokens: i64,
 }
 
 /// Moves a run on by one step, if it still stands at `from_step` and is `running` (or `waiting`, when
@@ -386,7 +390,7 @@ pub async fn advance(
         r#"UPDATE iit_task_run
            SET step_no = step_no + 1, status = $3, node = $4, walk = $5, final_state = $6, standing = $7, error = $8,
                findings = findings + $9, data_version = COALESCE($10, data_version), site = COALESCE($11, site),
-               updated_at = now(),
+               tokens = tokens + $12, updated_at = now(),
                finished_at = CASE WHEN $3 IN ('done', 'failed') THEN now() END
            WHERE id = $1 AND step_no = $2 AND status IN ('running', 'waiting')"#,
         id as RunId,
@@ -400,6 +404,7 @@ pub async fn advance(
         findings,
         seen.data_version,
         seen.site,
+        seen.tokens,
     )
     .execute(conn)
     .await?;

@@ -172,7 +172,7 @@ pub struct ReportConfig {
 }
 
 /// Limits of model calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {
     /// Whether data may go to hosts that are not on `allow_hosts`.
@@ -183,6 +183,14 @@ pub struct LlmConfig {
     pub react_max_iterations: u32,
     /// Most tokens of one ReAct run.
     pub react_max_tokens: u32,
+    /// Most questions one run may ask.
+    pub run_max_calls: u32,
+    /// Most tokens one run may use.
+    pub run_max_tokens: u32,
+    /// Most tokens the project may use in a day (UTC).
+    pub day_max_tokens: u64,
+    /// Most the project may spend in a day, in yuan; absent = no limit of its own.
+    pub day_max_cost: Option<f64>,
 }
 
 impl Default for LlmConfig {
@@ -192,6 +200,10 @@ impl Default for LlmConfig {
             allow_hosts: Vec::new(),
             react_max_iterations: 5,
             react_max_tokens: 4000,
+            run_max_calls: 60,
+            run_max_tokens: 300_000,
+            day_max_tokens: 5_000_000,
+            day_max_cost: None,
         }
     }
 }

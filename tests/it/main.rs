@@ -21,6 +21,7 @@ mod router;
 mod rules;
 mod scenarios;
 mod skills;
+mod soft;
 mod sop;
 mod support;
 mod test_databases;

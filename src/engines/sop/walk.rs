@@ -48,6 +48,12 @@ impl Walk {
         }
     }
 
+    /// How often the run has come to `node`, the pending visit included.
+    #[must_use]
+    pub fn visits(&self, node: &str) -> u32 {
+        self.visits.get(node).copied().unwrap_or(0)
+    }
+
     /// How the run ended; `None` while it goes on.
     #[must_use]
     pub fn final_state(&self) -> Option<&FinalState> {

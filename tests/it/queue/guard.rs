@@ -307,6 +307,7 @@ async fn unknown_kinds_and_unreadable_payloads_die_with_a_sentence_each() {
         edc: EdcPool::default(),
         skills: SkillCache::default(),
         wecom: None,
+        model: None,
         conversation: ConversationSettings::default(),
     };
     let jobs = Jobs::register(Arc::new(services));

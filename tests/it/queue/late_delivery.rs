@@ -46,6 +46,7 @@ async fn jobs(db: &TestDb, wecom: &FakeWecom) -> Arc<Jobs> {
         edc: EdcPool::default(),
         skills: SkillCache::default(),
         wecom: Some(client),
+        model: None,
         conversation: ConversationSettings::default(),
     }))
 }

@@ -12,7 +12,7 @@ mod late_delivery;
 mod lease;
 mod model;
 mod ops;
-mod program;
+pub mod program;
 mod rig;
 mod settle;
 mod wakeup;

@@ -75,7 +75,10 @@ fn command(url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iit"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if name.starts_with("IIT_") || name.starts_with("WECOM_") || name.starts_with("PG") {
+        if ["IIT_", "WECOM_", "LLM_", "PG"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        {
             command.env_remove(name);
         }
     }
@@ -104,6 +107,19 @@ pub struct Program {
 }
 
 impl Program {
+    /// A worker process on that database with more settings.
+    pub fn worker(db: &TestDb, queues: &str, more: &[(&'static str, String)]) -> Self {
+        let mut command = command(&db.url);
+        command
+            .current_dir(std::env::temp_dir())
+            .env("IIT_LEASE_S", LEASE_S.to_string())
+            .envs(more.iter().cloned())
+            .args(["worker", "--queues", queues]);
+        Self {
+            child: command.spawn().unwrap(),
+        }
+    }
+
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         kill(pid, signal).unwrap();

@@ -28,6 +28,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::fake_llm::FakeLlm;
 use super::fake_wecom::{FakeWecom, Message};
 use super::postgres::TestDb;
 use super::study::StudyFolder;
@@ -68,11 +69,25 @@ impl TestApp {
 
     /// The same on this database.
     pub async fn start_on(db: TestDb, clock: Clock) -> Self {
+        Self::start_with(db, clock, &[]).await
+    }
+
+    /// The program with this study applied and this model to ask.
+    pub async fn with_model(study: &StudyFolder, model: &FakeLlm) -> Self {
+        let db = TestDb::new().await;
+        let app = Self::start_with(db, Clock::system(), &model.variables()).await;
+        app.apply(study).await;
+        app
+    }
+
+    /// The same with more settings.
+    pub async fn start_with(db: TestDb, clock: Clock, more: &[(&'static str, String)]) -> Self {
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let wecom = FakeWecom::start().await;
         let mut variables = wecom.variables();
         variables.insert("IIT_API_TOKEN", TOKEN.to_owned());
+        variables.extend(more.iter().cloned());
         let config = Config::from_lookup(|name| variables.get(name).cloned()).unwrap();
         let wiring = Wiring::new(config, db.pool.clone(), clock.clone(), None).unwrap();
         let stop = CancellationToken::new();
@@ -122,6 +137,15 @@ impl TestApp {
                 .await
                 .unwrap();
         }
+    }
+
+    /// Applies a study to a database that no program of this process works on.
+    pub async fn apply_to(db: &TestDb, study: &StudyFolder) {
+        let file = project::read(&study.project_file()).unwrap();
+        project::apply(&db.pool, &file).await.unwrap();
+        skills::apply_to(&db.pool, &file, None, &study.skills())
+            .await
+            .unwrap();
     }
 
     /// Applies the project file alone.

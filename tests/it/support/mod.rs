@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod binary;
+pub mod fake_llm;
 pub mod fake_wecom;
 pub mod hold;
 pub mod postgres;

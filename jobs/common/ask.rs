@@ -1,0 +1,371 @@
+//! One question to the model, by the journal: what was answered is never asked again, what was asked and
+//! not answered is known to have perhaps been billed, and no budget is overdrawn.
+//!
+//! ```text
+//! answered before?            use that answer
+//! breaker open?               come back later, or go on without the model
+//! row `asked`, transcript     committed                       crash from here on: "maybe billed"
+//! reservation                 committed; no budget, no call
+//! call                        in a task of its own: it outlives a lost lease
+//! row `answered` / `failed`   committed                       crash from here on: the answer is used
+//! reservation resolved        committed
+//! ```
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+
+use super::{model::Model, services::Services};
+use crate::{
+    adapters::llm::{ChatRequest, LlmError, Reply, client::Answer},
+    queue::{JobError, Lease, job::backoff},
+    store::{
+        llm::{
+            calls::{self, Call, NewCall, Used},
+            providers::{self, Admission, Trouble},
+            spend::{self, DayLimits, UsedUp},
+        },
+        trace::{self, Entry},
+    },
+    types::ids::RunId,
+};
+
+/// Questions of one step at most, over all its attempts: beyond that something is wrong with us.
+const MOST_ASKS: usize = 8;
+/// How long a job waits for a breaker to close before it goes on without the model.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// A breaker is looked at again after this long at the latest.
+const LONGEST_SNOOZE: Duration = Duration::from_secs(60);
+/// How long a server that says "slow down" and not for how long is left alone.
+const BUSY: Duration = Duration::from_secs(20);
+
+/// A question, with what it is for.
+pub struct Question<'a> {
+    /// The study that pays.
+    pub project: &'a str,
+    /// The run that asks.
+    pub run: RunId,
+    /// Its step.
+    pub step: i32,
+    /// The thread it belongs to.
+    pub thread: &'a str,
+    /// What the transcript has to say before the question leaves.
+    pub said: &'a [Entry],
+    /// Which prompts these are.
+    pub prompt_version: &'static str,
+    /// The request.
+    pub request: ChatRequest,
+    /// Most calls and tokens of the run.
+    pub run_limits: (i64, i64),
+    /// Most of the day.
+    pub day_limits: DayLimits,
+}
+
+/// What came of it.
+pub enum Asked {
+    /// An answer.
+    Reply {
+        /// What the model said.
+        reply: Reply,
+        /// Questions this step took.
+        calls: i32,
+        /// Tokens they used.
+        tokens: i64,
+    },
+    /// The step has to do without the model, now and for good; one sentence for people.
+    Unavailable(String),
+}
+
+/// Asks, or finds the answer in the journal.
+///
+/// # Errors
+/// Worth another attempt, or not yet: the queue comes back.
+pub async fn ask(
+    services: &Services,
+    model: &Model,
+    lease: &Lease,
+    question: &Question<'_>,
+) -> Result<Asked, JobError> {
+    let mut conn = services.pool.acquire().await?;
+    let before = calls::of_step(&mut conn, question.run, question.step).await?;
+    settle_what_is_left(&services.pool, &mut conn, &before).await?;
+    if let Some(call) = before.iter().find(|call| call.state == "answered") {
+        return known(call, &before, question.request.max_tokens);
+    }
+    if before.len() >= MOST_ASKS {
+        return Ok(Asked::Unavailable(format!(
+            "同一问题已向大模型提问 {} 次均无答复，转人工复核",
+            before.len()
+        )));
+    }
+    let probe = model.timeout + Duration::from_secs(5);
+    if let Admission::Open {
+        wait,
+        since,
+        wants_person,
+        reason,
+    } = providers::admit(&mut conn, &model.provider, probe).await?
+    {
+        if wants_person || since > PATIENCE {
+            return Ok(Asked::Unavailable(format!(
+                "大模型暂停使用（{reason}），软规则未执行，转人工复核"
+            )));
+        }
+        return Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)));
+    }
+    // A server that does not know the JSON mode refuses the first question; the next goes without.
+    let request = ChatRequest {
+        json: question.request.json && before.is_empty(),
+        ..question.request.clone()
+    };
+    let prompt = request.prompt_tokens_at_most();
+    let answer = i64::from(request.max_tokens);
+    let (asked_so_far, used_so_far) = calls::of_run(&mut conn, question.run).await?;
+    let (most_calls, most_tokens) = question.run_limits;
+    if asked_so_far >= most_calls || used_so_far + prompt + answer > most_tokens {
+        return Ok(Asked::Unavailable(
+            "这次核查的大模型额度已用完，转人工复核".to_owned(),
+        ));
+    }
+    let ask = i32::try_from(before.len())
+        .unwrap_or(i32::MAX)
+        .saturating_add(1);
+    let new = NewCall {
+        project: question.project,
+        run: question.run,
+        step: question.step,
+        ask,
+        request_hash: &request.hash(model.client.model()),
+        prompt_version: question.prompt_version,
+        provider: &model.provider,
+        model: model.client.model(),
+        tokens: prompt + answer,
+        cost: model.price.of(prompt, answer),
+        job: lease.job,
+        attempt: lease.attempt,
+    };
+    let call = note(&mut conn, &new, question).await?;
+    drop(conn);
+    if let Err(used_up) = reserve(&services.pool, call, &question.day_limits).await? {
+        let whose = match used_up {
+            UsedUp::Project => "本研究",
+            UsedUp::All => "全部研究",
+        };
+        let why = format!("{whose}今日的大模型额度已用完，转人工复核");
+        calls::failed(
+            &mut *services.pool.acquire().await?,
+            call,
+            "over budget",
+            false,
+        )
+        .await?;
+        settle(&services.pool, call).await?;
+        return Ok(Asked::Unavailable(why));
+    }
+    let key = format!("{}/{}/{ask}", question.run, question.step);
+    let json = request.json;
+    match call_and_note(services, model, call, request, key).await? {
+        Ok(answer) => {
+            let earlier: i64 = before.iter().map(Call::tokens).sum();
+            let tokens = answer
+                .reply
+                .usage
+                .map_or(0, |used| used.prompt + used.completion);
+            Ok(Asked::Reply {
+                reply: answer.reply,
+                calls: ask,
+                tokens: earlier + tokens,
+            })
+        }
+        Err(error) => no_answer(&error, json, lease.attempt),
+    }
+}
+
+/// An answer of an earlier attempt: used as it is, never asked for again.
+fn known(call: &Call, all: &[Call], max_tokens: u32) -> Result<Asked, JobError> {
+    let body = call.reply.as_deref().unwrap_or_default();
+    let reply = Reply::read(body, max_tokens)
+        .map_err(|error| JobError::dead(anyhow!("the stored answer can't be read: {error}")))?;
+    Ok(Asked::Reply {
+        reply,
+        calls: i32::try_from(all.len()).unwrap_or(i32::MAX),
+        tokens: all.iter().map(Call::tokens).sum(),
+    })
+}
+
+/// Questions of earlier attempts that nobody waits for any more: perhaps billed, and counted as spent.
+async fn settle_what_is_left(
+    pool: &PgPool,
+    conn: &mut PgConnection,
+    before: &[Call],
+) -> Result<(), sqlx::Error> {
+    let lost: Vec<i64> = before
+        .iter()
+        .filter(|call| call.state == "asked" && !call.settled)
+        .map(|call| call.id)
+        .collect();
+    if !lost.is_empty() {
+        tracing::warn!(calls = ?lost, "llm.call.maybe_billed");
+        metrics::counter!("iit_llm_maybe_billed_total").increment(lost.len() as u64);
+        calls::lost(conn, &lost).await?;
+    }
+    for call in before.iter().filter(|call| !call.settled) {
+        settle(pool, call.id).await?;
+    }
+    Ok(())
+}
+
+/// The row and the transcript, committed before anything leaves.
+async fn note(
+    conn: &mut PgConnection,
+    new: &NewCall<'_>,
+    question: &Question<'_>,
+) -> Result<i64, JobError> {
+    let mut tx = sqlx::Connection::begin(conn).await?;
+    if !question.said.is_empty() {
+        trace::append(
+            &mut tx,
+            question.run,
+            question.step,
+            question.thread,
+            question.said,
+        )
+        .await?;
+    }
+    let call = calls::asked(&mut tx, new).await.map_err(|error| {
+        let same = error
+            .as_database_error()
+            .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
+        if same {
+            // A worker that lost its lease without knowing is at the same question; it will find out.
+            JobError::retry(anyhow!(
+                "another attempt asks the same question at this moment"
+            ))
+        } else {
+            error.into()
+        }
+    })?;
+    tx.commit().await?;
+    Ok(call)
+}
+
+/// A transaction whose commit does not wait for the disk: see [`spend`].
+async fn begin_async(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off")
+        .await
+}
+
+async fn reserve(
+    pool: &PgPool,
+    call: i64,
+    limits: &DayLimits,
+) -> Result<Result<(), UsedUp>, sqlx::Error> {
+    let mut tx = begin_async(pool).await?;
+    let held = spend::reserve(&mut tx, call, limits).await?;
+    if held.is_ok() {
+        tx.commit().await?;
+    }
+    Ok(held)
+}
+
+async fn settle(pool: &PgPool, call: i64) -> Result<(), sqlx::Error> {
+    let mut tx = begin_async(pool).await?;
+    spend::settle(&mut tx, call).await?;
+    tx.commit().await
+}
+
+/// The call and the note of what came of it, in a task that goes on when this attempt is aborted.
+async fn call_and_note(
+    services: &Services,
+    model: &Model,
+    call: i64,
+    request: ChatRequest,
+    key: String,
+) -> Result<Result<Answer, LlmError>, JobError> {
+    let (client, provider, price) = (model.client.clone(), model.provider.clone(), model.price);
+    let pool = services.pool.clone();
+    let task = model.calls.spawn(async move {
+        let started = tokio::time::Instant::now();
+        let outcome = client.chat(&request, &key).await;
+        let name = if outcome.is_ok() { "answered" } else { "failed" };
+        metrics::histogram!("iit_llm_call_seconds", "outcome" => name)
+            .record(started.elapsed().as_secs_f64());
+        let mut conn = pool.acquire().await?;
+        match &outcome {
+            Ok(answer) => {
+                let used = answer.reply.usage.map(|used| Used {
+                    prompt: i32::try_from(used.prompt).unwrap_or(i32::MAX),
+                    completion: i32::try_from(used.completion).unwrap_or(i32::MAX),
+                    cost: price.of(used.prompt, used.completion),
+                });
+                calls::answered(&mut conn, call, &answer.body, used).await?;
+                if let Some(used) = used {
+                    let model = client.model().to_owned();
+                    for (kind, n) in [("prompt", used.prompt), ("completion", used.completion)] {
+                        metrics::counter!("iit_llm_tokens_total", "model" => model.clone(), "type" => kind)
+                            .increment(u64::try_from(n).unwrap_or(0));
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(call.id = call, %error, "llm.call.failed");
+                let billed = error.maybe_billed();
+                calls::failed(&mut conn, call, &error.to_string(), billed).await?;
+            }
+        }
+        tell_breaker(&mut conn, &provider, outcome.as_ref().err()).await?;
+        drop(conn);
+        settle(&pool, call).await?;
+        Ok::<_, sqlx::Error>(outcome)
+    });
+    match task.await {
+        Ok(noted) => Ok(noted?),
+        Err(error) => Err(JobError::retry(anyhow!("the call ended badly: {error}"))),
+    }
+}
+
+async fn tell_breaker(
+    conn: &mut PgConnection,
+    provider: &str,
+    error: Option<&LlmError>,
+) -> Result<(), sqlx::Error> {
+    let Some(error) = error else {
+        return providers::works(conn, provider).await;
+    };
+    let trouble = match error {
+        LlmError::NoCredit { .. } | LlmError::BadKey { .. } => Trouble::WantsPerson,
+        LlmError::RateLimited { retry_after } => Trouble::Busy(retry_after.unwrap_or(BUSY)),
+        LlmError::NotSent { .. } | LlmError::NoAnswer | LlmError::Trouble { .. } => {
+            Trouble::Failing
+        }
+        // The server answers; it is the question or the answer that is wrong.
+        _ => return providers::works(conn, provider).await,
+    };
+    if providers::failed(conn, provider, &trouble, &error.to_string()).await? {
+        tracing::error!(provider, %error, "llm.breaker.opened");
+        metrics::counter!("iit_llm_breaker_opened_total").increment(1);
+    }
+    Ok(())
+}
+
+/// How a call without an answer ends the attempt.
+fn no_answer(error: &LlmError, json: bool, attempt: i32) -> Result<Asked, JobError> {
+    match error {
+        LlmError::Refused { .. } if json => Err(JobError::Retry {
+            why: error.clone().into(),
+            after: Some(Duration::ZERO),
+        }),
+        LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => Ok(
+            Asked::Unavailable(format!("大模型不可用（{error}），软规则未执行，转人工复核")),
+        ),
+        // The breaker holds everybody back; this uses up no attempt.
+        LlmError::RateLimited { retry_after } => Err(JobError::Snooze(
+            retry_after.unwrap_or(BUSY).min(LONGEST_SNOOZE),
+        )),
+        _ => Err(JobError::Retry {
+            why: error.clone().into(),
+            after: Some(backoff(attempt)),
+        }),
+    }
+}
