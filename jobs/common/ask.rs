@@ -21,6 +21,7 @@ use crate::{
     adapters::llm::{ChatRequest, LlmError, Reply, client::Answer},
     queue::{JobError, Lease, job::backoff},
     store::{
+        db,
         llm::{
             calls::{self, Call, NewCall, Used},
             providers::{self, Admission, Trouble},
@@ -145,8 +146,8 @@ pub async fn ask(
         job: lease.job,
         attempt: lease.attempt,
     };
-    let call = note(&mut conn, &new, question).await?;
     drop(conn);
+    let call = note(&services.pool, &new, question).await?;
     if let Err(used_up) = reserve(&services.pool, call, &question.day_limits).await? {
         let whose = match used_up {
             UsedUp::Project => "本研究",
@@ -217,12 +218,8 @@ async fn settle_what_is_left(
 }
 
 /// The row and the transcript, committed before anything leaves.
-async fn note(
-    conn: &mut PgConnection,
-    new: &NewCall<'_>,
-    question: &Question<'_>,
-) -> Result<i64, JobError> {
-    let mut tx = sqlx::Connection::begin(conn).await?;
+async fn note(pool: &PgPool, new: &NewCall<'_>, question: &Question<'_>) -> Result<i64, JobError> {
+    let mut tx = db::begin(pool).await?;
     if !question.said.is_empty() {
         trace::append(
             &mut tx,
@@ -252,8 +249,7 @@ async fn note(
 
 /// A transaction whose commit does not wait for the disk: see [`spend`].
 async fn begin_async(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off")
-        .await
+    db::begin_with(pool, "BEGIN; SET LOCAL synchronous_commit = off").await
 }
 
 async fn reserve(

@@ -126,9 +126,20 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
 /// # Errors
 /// The database failed.
 pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    begin_with(pool, "BEGIN").await
+}
+
+/// The same by a statement that begins with `BEGIN`.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin_with(
+    pool: &PgPool,
+    statement: &'static str,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let pool = pool.clone();
     // In a task that nobody drops; a transaction that nobody takes is rolled back.
-    tokio::spawn(async move { pool.begin().await })
+    tokio::spawn(async move { pool.begin_with(statement).await })
         .await
         .map_err(|_| sqlx::Error::WorkerCrashed)?
 }

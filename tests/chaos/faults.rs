@@ -26,6 +26,9 @@ use crate::traps::{Moment, Traps, Verdict};
 /// How long a trap waits for somebody to come by.
 const TRAP_WAITS: Duration = Duration::from_secs(6);
 
+/// Traps in a row that nobody came to, after which the run is not worth going on with.
+const MISSES: usize = 4;
+
 /// Where a process is when it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -173,6 +176,7 @@ impl Faults {
         let (mut round, mut freezes) = (0, 0);
         let mut lasting = JoinSet::new();
         let mut rounds_of_troubles = 0;
+        let mut missed = 0;
         while calm
             .run_until_cancelled(tokio::time::sleep(
                 self.size.kill_every.mul_f64(random.random_range(0.7..1.3)),
@@ -189,10 +193,15 @@ impl Faults {
             let Some(phase) = kills.pop() else { continue };
             if !self.kill(phase, round, &mut random).await? {
                 tally.missed += 1;
-                // Later, when there is other work about.
+                missed += 1;
+                // Later, when there is other work about; but not for ever.
                 kills.insert(0, phase);
+                self.flow
+                    .enough
+                    .fetch_or(missed >= MISSES, Ordering::Relaxed);
                 continue;
             }
+            missed = 0;
             *tally.kills.entry(phase).or_default() += 1;
             if !tally.killed().is_multiple_of(self.size.trouble_every) {
                 continue;

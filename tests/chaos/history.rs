@@ -28,6 +28,8 @@ struct Inner {
 pub struct Wire {
     /// When each ask was sent to be journaled: (step, ask) → place in the order.
     pub asks: HashMap<(StepKey, i32), u64>,
+    /// Steps by the number of a call's row.
+    pub calls: HashMap<i64, StepKey>,
     /// When the first answer to a step was known to be committed.
     pub answered: HashMap<StepKey, u64>,
     /// Settlements that were committed although their fence found the lease gone.

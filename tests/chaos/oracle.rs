@@ -170,7 +170,7 @@ impl Tables {
         .fetch_all(pool)
         .await?;
         let journal: Vec<(Uuid, i32, i32)> =
-            sqlx::query_as("SELECT run_id, no, no FROM iit_task_step LIMIT 0")
+            sqlx::query_as("SELECT run_id, step_no, ask FROM iit_llm_calls")
                 .fetch_all(pool)
                 .await?;
         Ok(Self {
@@ -452,27 +452,17 @@ fn never_again_after_an_answer(seen: &Seen) -> Check {
     Check::of("what was answered is never asked again", faults)
 }
 
-/// Columns that hold back part of a budget, and what is left in them.
+/// What is still held back in the day's budgets.
 async fn reserved(pool: &PgPool) -> Result<Vec<String>> {
-    let columns: Vec<(String, String)> = sqlx::query_as(
-        "SELECT table_name::text, column_name::text FROM information_schema.columns
-         WHERE table_schema = 'iit_schema' AND column_name LIKE 'reserved%'
-           AND data_type IN ('integer', 'bigint', 'numeric', 'double precision')",
+    Ok(sqlx::query_scalar(
+        "SELECT concat_ws(' ', scope, owner, day, 'reserved', reserved_tokens, 'tokens')
+         FROM iit_llm_spend WHERE reserved_tokens <> 0 OR reserved_cost <> 0
+         UNION ALL
+         SELECT concat_ws(' ', 'call', run_id::text || '/' || step_no || '/' || ask, state, 'is not settled')
+         FROM iit_llm_calls WHERE NOT settled",
     )
     .fetch_all(pool)
-    .await?;
-    let mut faults = Vec::new();
-    for (table, column) in columns {
-        let left: f64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
-            "SELECT COALESCE(sum({column}), 0)::float8 FROM iit_schema.{table}"
-        )))
-        .fetch_one(pool)
-        .await?;
-        if left != 0.0 {
-            faults.push(format!("{table}.{column}: {left}"));
-        }
-    }
-    Ok(faults)
+    .await?)
 }
 
 fn number(record: &str) -> Option<usize> {

@@ -208,16 +208,24 @@ impl Line {
         }
         match running.statement {
             Statement::Claim => ending.rows > 0,
+            Statement::Ask => {
+                if let (Some(id), Some((step, _))) = (ending.id, journal_key(&running.bound)) {
+                    self.0.history.wire().calls.insert(id, step);
+                }
+                true
+            }
             Statement::Answer => {
-                if ending.touched() != Some(0)
-                    && !ending.open
-                    && let Some((step, _)) = journal_key(&running.bound)
-                {
+                let stored = ending.touched() == Some(1) && !ending.open;
+                let id = running.bound.values.first().cloned().flatten();
+                let id = id.and_then(|value| Some(i64::from_be_bytes(value.try_into().ok()?)));
+                if let (true, Some(id)) = (stored, id) {
                     let at = self.0.history.next();
                     let mut wire = self.0.history.wire();
-                    wire.answered.entry(step).or_insert(at);
+                    if let Some(step) = wire.calls.get(&id).copied() {
+                        wire.answered.entry(step).or_insert(at);
+                    }
                 }
-                ending.touched() != Some(0)
+                stored
             }
             Statement::Fence => {
                 let missed = ending.touched() == Some(0);

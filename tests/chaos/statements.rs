@@ -40,7 +40,7 @@ impl Statement {
         if holds("INSERT INTO iit_llm_calls") {
             return Some(Self::Ask);
         }
-        if holds("UPDATE iit_llm_calls") {
+        if begins("UPDATE iit_llm_calls SET state =") && holds("'answered'") {
             return Some(Self::Answer);
         }
         if begins("UPDATE iit_jobs SET state") && holds("lease_token = $2 AND state = 'running'") {
@@ -49,7 +49,7 @@ impl Statement {
         if begins("INSERT INTO iit_inbox") {
             return Some(Self::Receive);
         }
-        if begins("UPDATE iit_outbox_parts SET state = 'sent'") {
+        if begins("UPDATE iit_outbox_parts SET state =") && holds("= 'sent'") {
             return Some(Self::NoteSent);
         }
         if begins("BEGIN;") && holds("idle_in_transaction_session_timeout") {

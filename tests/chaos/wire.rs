@@ -169,6 +169,8 @@ pub struct Ending {
     /// One a completed statement, such as `UPDATE 1`.
     pub tags: Vec<String>,
     pub rows: usize,
+    /// The first value of the first row, when it is a whole number of eight bytes.
+    pub id: Option<i64>,
     pub failed: bool,
     /// Whether a transaction stays open.
     pub open: bool,
@@ -178,7 +180,13 @@ impl Ending {
     /// Takes in one message of the server; true when it is the last of its group.
     pub fn server(&mut self, message: &Message) -> bool {
         match message.letter {
-            b'D' => self.rows += 1,
+            b'D' => {
+                self.rows += 1;
+                let mut body = Body(message.body());
+                let first = body.number16().and_then(|_| body.value()).flatten();
+                let id = first.and_then(|value| Some(i64::from_be_bytes(value.try_into().ok()?)));
+                self.id = self.id.or(id);
+            }
             b'C' => self.tags.extend(Body(message.body()).text()),
             b'E' => self.failed = true,
             b'Z' => {
