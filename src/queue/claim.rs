@@ -40,18 +40,43 @@ pub struct ClaimedJob {
     pub kind: String,
     /// The arguments, not yet decoded.
     pub payload: Value,
-    /// Times its lease ran out unrenewed.
+    /// Leases that ran out and are put down to it.
     pub crashes: i32,
     /// When it became due.
     pub run_at: DateTime<Utc>,
     /// From due to claimed, by the database clock.
     pub waited: Duration,
+    /// Why an operator wants it ended instead of run.
+    pub cancelled: Option<String>,
     /// The hold on it.
     pub lease: Lease,
 }
 
+/// Which jobs a claim takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that never lost a lease.
+    Usual,
+    /// Those that did. At most one runs in a process at a time, so that a guilty one is found out.
+    Suspect,
+}
+
+/// One claim.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub queue: &'a str,
+    pub worker: Uuid,
+    pub slots: usize,
+    pub lease: Duration,
+    pub bound: Bound,
+    pub which: Which,
+    /// The caller holds the queue's limit: its row is locked and has room for `slots`.
+    pub limited: bool,
+}
+
 /// Claims at most `slots` due jobs of `queue`, in order of priority, due time and id, and counts the
-/// attempt. Of a group only the first unfinished job can be claimed.
+/// attempt. Of a group only the first unfinished job can be claimed. Suspects are passed over
+/// ([`claim_suspect`]); of a paused or limited queue nothing is claimed ([`super::limit`]).
 ///
 /// # Errors
 /// The database failed, or two processes raced for one group (the caller just tries again).
@@ -63,40 +88,117 @@ pub async fn claim(
     lease: Duration,
     bound: Bound,
 ) -> Result<(Vec<ClaimedJob>, Bound), sqlx::Error> {
-    let mut rows = sqlx::query!(
-        r#"WITH next AS (
-               SELECT j.id FROM iit_jobs j
-               WHERE j.state = 'available' AND j.queue = $1 AND j.run_at <= now()
-                 AND (j.priority, j.run_at, j.id) > ($5, $6, $7)
-                 AND (j.group_key IS NULL OR NOT EXISTS (
-                      SELECT 1 FROM iit_jobs earlier
-                      WHERE earlier.group_key = j.group_key
-                        AND earlier.state IN ('available', 'running')
-                        AND (earlier.id < j.id OR earlier.state = 'running')))
-               ORDER BY j.priority, j.run_at, j.id
-               LIMIT $2
-               FOR UPDATE SKIP LOCKED)
-           UPDATE iit_jobs AS job
-           SET state = 'running', attempt = job.attempt + 1, worker = $3,
-               lease_token = gen_random_uuid(),
-               lease_expires_at = clock_timestamp() + make_interval(secs => $4),
-               started_at = clock_timestamp()
-           FROM next WHERE job.id = next.id
-           RETURNING job.id, job.kind, job.payload, job.attempt, job.max_attempts, job.crashes,
-                     job.priority, job.run_at, job.group_key, job.lease_token AS "lease_token!",
-                     EXTRACT(EPOCH FROM clock_timestamp() - job.run_at)::float8 AS "waited!""#,
+    let ask = Ask {
         queue,
-        i64::try_from(slots).unwrap_or(i64::MAX),
         worker,
-        lease.as_secs_f64(),
-        bound.priority,
-        bound.run_at,
-        bound.id,
-    )
-    .fetch_all(conn)
-    .await?;
+        slots,
+        lease,
+        bound,
+        which: Which::Usual,
+        limited: false,
+    };
+    take(conn, ask).await
+}
+
+/// Claims the first due suspect of `queue`, like [`claim`] in everything else. The caller sees to it that
+/// its process runs no other suspect meanwhile.
+///
+/// # Errors
+/// See [`claim`].
+pub async fn claim_suspect(
+    conn: &mut PgConnection,
+    queue: &str,
+    worker: Uuid,
+    lease: Duration,
+) -> Result<Option<ClaimedJob>, sqlx::Error> {
+    let ask = Ask {
+        queue,
+        worker,
+        slots: 1,
+        lease,
+        bound: Bound::START,
+        which: Which::Suspect,
+        limited: false,
+    };
+    Ok(take(conn, ask).await?.0.pop())
+}
+
+struct Row {
+    id: i64,
+    kind: String,
+    payload: Value,
+    attempt: i32,
+    max_attempts: i32,
+    crashes: i32,
+    priority: i16,
+    run_at: DateTime<Utc>,
+    group_key: Option<String>,
+    lease_token: Uuid,
+    cancel_reason: Option<String>,
+    waited: f64,
+}
+
+/// The one claiming statement, for rows that `$which`. Written twice by the compiler and not with a
+/// parameter, so that each has its own index.
+macro_rules! rows {
+    ($which:tt, $conn:expr, $ask:expr) => {
+        sqlx::query_as!(
+            Row,
+            r#"WITH next AS (
+                   SELECT j.id FROM iit_jobs j
+                   WHERE j.state = 'available' AND "#
+                + $which
+                + r#" AND j.queue = $1 AND j.run_at <= now()
+                     AND (j.priority, j.run_at, j.id) > ($5, $6, $7)
+                     AND ($8 OR NOT EXISTS (
+                          SELECT 1 FROM iit_queues held
+                          WHERE held.name = $1 AND (held.paused_at IS NOT NULL OR held.max_running IS NOT NULL)))
+                     AND (j.group_key IS NULL OR NOT EXISTS (
+                          SELECT 1 FROM iit_jobs earlier
+                          WHERE earlier.group_key = j.group_key
+                            AND earlier.state IN ('available', 'running')
+                            AND (earlier.id < j.id OR earlier.state = 'running')))
+                   ORDER BY j.priority, j.run_at, j.id
+                   LIMIT $2
+                   FOR UPDATE SKIP LOCKED)
+               UPDATE iit_jobs AS job
+               SET state = 'running', attempt = job.attempt + 1, worker = $3,
+                   lease_token = gen_random_uuid(),
+                   lease_expires_at = clock_timestamp() + make_interval(secs => $4),
+                   started_at = clock_timestamp()
+               FROM next WHERE job.id = next.id
+               RETURNING job.id, job.kind, job.payload, job.attempt, job.max_attempts, job.crashes,
+                         job.priority, job.run_at, job.group_key, job.lease_token AS "lease_token!",
+                         job.cancel_reason,
+                         EXTRACT(EPOCH FROM clock_timestamp() - job.run_at)::float8 AS "waited!""#,
+            $ask.queue,
+            i64::try_from($ask.slots).unwrap_or(i64::MAX),
+            $ask.worker,
+            $ask.lease.as_secs_f64(),
+            $ask.bound.priority,
+            $ask.bound.run_at,
+            $ask.bound.id,
+            $ask.limited,
+        )
+        .fetch_all($conn)
+        .await?
+    };
+}
+
+/// Runs a claim.
+///
+/// # Errors
+/// See [`claim`].
+pub(super) async fn take(
+    conn: &mut PgConnection,
+    ask: Ask<'_>,
+) -> Result<(Vec<ClaimedJob>, Bound), sqlx::Error> {
+    let mut rows = match ask.which {
+        Which::Usual => rows!("NOT j.suspect", conn, ask),
+        Which::Suspect => rows!("j.suspect", conn, ask),
+    };
     rows.sort_by_key(|row| (row.priority, row.run_at, row.id));
-    let bound = rows.last().map_or(bound, |row| Bound {
+    let bound = rows.last().map_or(ask.bound, |row| Bound {
         priority: row.priority,
         run_at: row.run_at,
         id: row.id,
@@ -108,32 +210,47 @@ pub async fn claim(
             payload: row.payload,
             crashes: row.crashes,
             run_at: row.run_at,
-            waited: Duration::try_from_secs_f64(row.waited.max(0.0)).unwrap_or_default(),
+            waited: seconds(row.waited),
+            cancelled: row.cancel_reason,
             lease: Lease {
                 job: row.id,
                 token: row.lease_token,
                 attempt: row.attempt,
                 max_attempts: row.max_attempts,
-                queue: queue.to_owned(),
+                queue: ask.queue.to_owned(),
                 group: row.group_key,
-                length: lease,
+                length: ask.lease,
+                limited: ask.limited,
             },
         })
         .collect();
     Ok((jobs, bound))
 }
 
-/// How long until the next job of `queue` can be claimed; zero when one became due since the last claim,
-/// `None` when none waits. Jobs behind another of their group don't count: its end wakes them.
+/// What a queue has to offer, and what is set for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// How long until the next job can be claimed; zero when one became due since the last claim, `None`
+    /// when none waits.
+    pub due: Option<Duration>,
+    /// The same for suspects.
+    pub suspect_due: Option<Duration>,
+    /// Nothing is claimed until somebody resumes the queue.
+    pub paused: bool,
+    /// Only so many may run over all processes.
+    pub limited: bool,
+}
+
+/// Looks ahead in `queue`. Jobs behind another of their group don't count: its end wakes them.
 ///
 /// # Errors
 /// The database failed.
-pub async fn next_due(
-    conn: &mut PgConnection,
-    queue: &str,
-) -> Result<Option<Duration>, sqlx::Error> {
-    let seconds = sqlx::query_scalar!(
-        r#"SELECT EXTRACT(EPOCH FROM min(run_at) - clock_timestamp())::float8 AS seconds
+pub async fn next_due(conn: &mut PgConnection, queue: &str) -> Result<Outlook, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT EXTRACT(EPOCH FROM min(run_at) FILTER (WHERE NOT suspect) - clock_timestamp())::float8 AS due,
+                  EXTRACT(EPOCH FROM min(run_at) FILTER (WHERE suspect) - clock_timestamp())::float8 AS suspect_due,
+                  EXISTS (SELECT 1 FROM iit_queues WHERE name = $1 AND paused_at IS NOT NULL) AS "paused!",
+                  EXISTS (SELECT 1 FROM iit_queues WHERE name = $1 AND max_running IS NOT NULL) AS "limited!"
            FROM iit_jobs j
            WHERE j.queue = $1 AND j.state = 'available'
              AND (j.group_key IS NULL OR NOT EXISTS (
@@ -145,5 +262,14 @@ pub async fn next_due(
     )
     .fetch_one(conn)
     .await?;
-    Ok(seconds.map(|s| Duration::try_from_secs_f64(s.max(0.0)).unwrap_or_default()))
+    Ok(Outlook {
+        due: row.due.map(seconds),
+        suspect_due: row.suspect_due.map(seconds),
+        paused: row.paused,
+        limited: row.limited,
+    })
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default()
 }

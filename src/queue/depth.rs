@@ -94,7 +94,8 @@ pub async fn retry(
 ) -> Result<Vec<(String, i64)>, sqlx::Error> {
     let rows = sqlx::query!(
         r#"UPDATE iit_jobs AS job
-           SET state = 'available', attempt = 0, crashes = 0, run_at = now(), finished_at = NULL
+           SET state = 'available', attempt = 0, crashes = 0, suspect = false, lost_by = NULL,
+               cancel_reason = NULL, run_at = now(), finished_at = NULL
            WHERE state = 'dead' AND id = ANY($1)
              AND (job_key IS NULL OR NOT EXISTS (
                   SELECT 1 FROM iit_jobs other

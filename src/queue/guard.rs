@@ -24,7 +24,12 @@ impl Worker {
     /// One attempt, from claimed to settled. Never panics, never returns early with the job unsettled
     /// unless the lease is lost or the database is away (then the sweep brings the job back).
     pub(super) async fn work(self, slot: Slot) {
-        let Slot { job, held, permit } = slot;
+        let Slot {
+            job,
+            held,
+            permit,
+            apart,
+        } = slot;
         let kind = job.kind.clone();
         let queue = job.lease.queue.clone();
         metrics::histogram!("iit_job_wait_seconds", "queue" => queue.clone(), "kind" => kind.clone())
@@ -34,7 +39,7 @@ impl Worker {
         let worker = self.clone();
         let attempt = self.attempts.spawn(async move {
             // Let go, and the slot free, only when the handler's future is really gone.
-            let _until_gone = (held, permit);
+            let _until_gone = (held, permit, apart);
             worker.attempt(job).await
         });
         self.keeper.abort_with(token, attempt.abort_handle());

@@ -30,6 +30,8 @@ pub struct Lease {
     pub group: Option<String>,
     /// How long it lasts unrenewed.
     pub length: Duration,
+    /// Its queue has a limit over all processes: its end makes room for another.
+    pub limited: bool,
 }
 
 struct Held {

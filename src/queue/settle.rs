@@ -88,9 +88,9 @@ impl Lease {
             return Err(SettleError::LostLease(self.job));
         }
         let mut queues = BTreeSet::new();
-        // The next of the group, or this job itself, becomes claimable.
+        // The next of the group or of a limited queue, or this job itself, becomes claimable.
         let stays = matches!(outcome, Outcome::Retry { .. } | Outcome::Snooze(_));
-        if self.group.is_some() || stays {
+        if self.group.is_some() || self.limited || stays {
             queues.insert(self.queue.clone());
         }
         Ok(Settlement {
@@ -191,10 +191,11 @@ async fn requeue(
     why: Option<&str>,
     give_back: i32,
 ) -> Result<sqlx::postgres::PgQueryResult, sqlx::Error> {
+    // Whoever lives to say this did not take its process down: no suspect any more.
     sqlx::query!(
         r#"UPDATE iit_jobs
            SET state = 'available', run_at = clock_timestamp() + make_interval(secs => $3),
-               last_error = COALESCE($4, last_error), attempt = attempt - $5,
+               last_error = COALESCE($4, last_error), attempt = attempt - $5, suspect = false,
                lease_token = NULL, lease_expires_at = NULL, worker = NULL
            WHERE id = $1 AND lease_token = $2 AND state = 'running'"#,
         lease.job,

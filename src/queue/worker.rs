@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::{
     backend::ClaimedJobs,
-    claim::{self, Bound, ClaimedJob},
+    claim::{self, Bound, ClaimedJob, Outlook},
     job::JobError,
     lease::{HeldLease, LeaseKeeper},
     settle::{Settled, Settlement},
@@ -83,6 +83,8 @@ pub struct Slot {
     pub(super) job: ClaimedJob,
     pub(super) held: HeldLease,
     pub(super) permit: OwnedSemaphorePermit,
+    /// A suspect's: the only one of its process.
+    pub(super) apart: Option<OwnedSemaphorePermit>,
 }
 
 /// When each queue's claimer last went round. Readiness asks for progress, not for life.
@@ -124,6 +126,9 @@ pub struct Worker {
     settings: WorkerSettings,
     progress: Progress,
     pub(super) attempts: TaskTracker,
+    /// One permit for the whole process: suspects run one at a time, so that of two only the guilty one
+    /// is charged.
+    suspects: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -145,6 +150,7 @@ impl Worker {
             settings,
             progress: Progress::default(),
             attempts: TaskTracker::new(),
+            suspects: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -244,6 +250,7 @@ impl Worker {
     ) {
         let slots = Arc::new(Semaphore::new(self.settings.concurrency.max(1)));
         let mut bound = (Bound::START, Instant::now());
+        let mut apart = None;
         let mut trouble: u32 = 0;
         loop {
             self.progress.tick(&queue);
@@ -261,31 +268,45 @@ impl Worker {
             }
             if bound.1.elapsed() >= BOUND_AGE {
                 bound = (Bound::START, Instant::now());
+                apart = apart.or_else(|| Arc::clone(&self.suspects).try_acquire_owned().ok());
             }
-            let wanted = permits.len();
             let asked = Instant::now();
-            match self.claim(&queue, wanted, bound.0).await {
-                Ok((jobs, last)) => {
+            let found = self
+                .claim(&queue, permits.len(), bound.0, apart.is_some())
+                .await;
+            match found {
+                Ok(found) => {
                     trouble = 0;
-                    let full = jobs.len() == wanted;
-                    for (job, permit) in jobs.into_iter().zip(permits) {
+                    let full =
+                        found.usual.len() + usize::from(found.suspect.is_some()) == permits.len();
+                    let jobs = found.usual.into_iter().map(|job| (job, None));
+                    // Without a suspect its permit goes back.
+                    let suspect = found.suspect.map(|job| (job, apart.take()));
+                    apart = None;
+                    for ((job, apart), permit) in suspect.into_iter().chain(jobs).zip(permits) {
                         let held = self.keeper.hold(&job.lease, asked);
-                        let slot = Slot { job, held, permit };
+                        let slot = Slot {
+                            job,
+                            held,
+                            permit,
+                            apart,
+                        };
                         if claimed.send(slot).await.is_err() {
                             return;
                         }
                     }
                     if full {
-                        bound.0 = last;
+                        bound.0 = found.bound;
                         continue;
                     }
                     if bound.0.is_start() {
-                        self.idle(&queue, &stop).await;
+                        apart = self.idle(&queue, &stop).await;
                     }
                     bound = (Bound::START, Instant::now());
                 }
                 Err(error) => {
                     trouble = trouble.saturating_add(1);
+                    apart = None;
                     if !is_group_race(&error) {
                         tracing::warn!(queue, %error, "queue.claim.failed");
                     }
@@ -299,40 +320,88 @@ impl Worker {
         }
     }
 
+    /// Claims for `slots` free slots: a suspect first if there may be one, usual jobs for the rest.
     async fn claim(
         &self,
         queue: &str,
         slots: usize,
         bound: Bound,
-    ) -> Result<(Vec<ClaimedJob>, Bound), sqlx::Error> {
+        suspect: bool,
+    ) -> Result<Found, sqlx::Error> {
         let mut conn = self.claims.acquire().await?;
-        claim::claim(
-            &mut conn,
-            queue,
-            self.process,
-            slots,
-            self.settings.lease,
-            bound,
-        )
-        .await
+        let lease = self.settings.lease;
+        let suspect = match suspect {
+            true => claim::claim_suspect(&mut conn, queue, self.process, lease).await?,
+            false => None,
+        };
+        let slots = slots - usize::from(suspect.is_some());
+        if slots == 0 {
+            let usual = Vec::new();
+            return Ok(Found {
+                usual,
+                suspect,
+                bound,
+            });
+        }
+        let usual = claim::claim(&mut conn, queue, self.process, slots, lease, bound).await;
+        match (usual, &suspect) {
+            (Ok((usual, bound)), _) => Ok(Found {
+                usual,
+                suspect,
+                bound,
+            }),
+            // What is claimed must be run.
+            (Err(error), Some(_)) => {
+                tracing::warn!(queue, %error, "queue.claim.failed");
+                let usual = Vec::new();
+                Ok(Found {
+                    usual,
+                    suspect,
+                    bound,
+                })
+            }
+            (Err(error), None) => Err(error),
+        }
     }
 
-    /// Waits for a wake-up, the next due time, or the poll interval, whichever is first.
-    async fn idle(&self, queue: &str, stop: &CancellationToken) {
-        let due = async {
+    /// Waits for a wake-up, the next due time, or the poll interval, whichever is first. When a suspect is
+    /// due, also for the leave to run one, which is returned.
+    async fn idle(&self, queue: &str, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
+        let outlook = async {
             let mut conn = self.claims.acquire().await?;
             claim::next_due(&mut conn, queue).await
         };
-        let wait = match due.await {
-            Ok(Some(due)) => due.max(SHORTEST_SLEEP).min(self.settings.poll),
-            Ok(None) | Err(_) => self.settings.poll,
+        let Outlook {
+            due,
+            suspect_due,
+            paused,
+            ..
+        } = outlook.await.unwrap_or_default();
+        let after = |due: Option<Duration>| match due {
+            Some(due) if !paused => due.max(SHORTEST_SLEEP).min(self.settings.poll),
+            _ => self.settings.poll,
+        };
+        let suspect = async {
+            match suspect_due {
+                Some(_) if !paused => tokio::time::sleep(after(suspect_due)).await,
+                _ => std::future::pending().await,
+            }
+            Arc::clone(&self.suspects).acquire_owned().await.ok()
         };
         tokio::select! {
-            () = stop.cancelled() => {}
-            () = self.wake.wait(queue) => {}
-            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => None,
+            () = self.wake.wait(queue) => None,
+            () = tokio::time::sleep(after(due)) => None,
+            leave = suspect => leave,
         }
     }
+}
+
+/// What one round of a claimer brought.
+struct Found {
+    usual: Vec<ClaimedJob>,
+    suspect: Option<ClaimedJob>,
+    bound: Bound,
 }
 
 /// Two processes claimed two jobs of one group at the same moment; the index refused the second.

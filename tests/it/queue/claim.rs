@@ -74,9 +74,16 @@ async fn nothing_is_claimed_before_its_time_nor_from_another_queue() {
     put(&db, job("work").on_queue("llm")).await;
     assert_eq!(claim_by(&db, Uuid::new_v4(), 9, LONG).await.len(), 0);
     let mut conn = db.pool.acquire().await.unwrap();
-    let due = claim::next_due(&mut conn, QUEUE).await.unwrap().unwrap();
+    let due = claim::next_due(&mut conn, QUEUE)
+        .await
+        .unwrap()
+        .due
+        .unwrap();
     assert!(due > Duration::from_secs(50) && due <= Duration::from_secs(60));
-    assert_eq!(claim::next_due(&mut conn, "vision").await.unwrap(), None);
+    assert_eq!(
+        claim::next_due(&mut conn, "vision").await.unwrap(),
+        claim::Outlook::default()
+    );
     sql(&db, "UPDATE iit_jobs SET run_at = now()").await;
     assert_eq!(claim_by(&db, Uuid::new_v4(), 9, LONG).await.len(), 1);
 }
@@ -86,7 +93,7 @@ async fn what_became_due_since_the_last_claim_is_due_at_once() {
     let db = TestDb::new().await;
     put(&db, job("work")).await;
     let mut conn = db.pool.acquire().await.unwrap();
-    let due = claim::next_due(&mut conn, QUEUE).await.unwrap();
+    let due = claim::next_due(&mut conn, QUEUE).await.unwrap().due;
     assert_eq!(due, Some(Duration::ZERO));
 }
 

@@ -99,7 +99,11 @@ async fn a_head_that_waits_for_its_retry_blocks_the_group_and_a_dead_one_lets_it
     desk.settle(&claimed.remove(0).lease, retry).await.unwrap();
     assert_eq!(claim().await.len(), 0, "while the head waits for its retry");
     let mut conn = db.pool.acquire().await.unwrap();
-    let due = claim::next_due(&mut conn, QUEUE).await.unwrap().unwrap();
+    let due = claim::next_due(&mut conn, QUEUE)
+        .await
+        .unwrap()
+        .due
+        .unwrap();
     assert!(
         due > Duration::from_secs(50),
         "a blocked job is not due: {due:?}"

@@ -98,7 +98,8 @@ async fn a_part_that_somebody_else_took_meanwhile_is_not_sent_again() {
     assert_eq!(wecom.messages().len(), 0);
 
     // Whoever has the job now goes on with the part that is left.
-    jobs.run(claim_one(&db).await).await.unwrap();
+    let next = super::rig::claim_suspect(&db).await.unwrap();
+    jobs.run(next).await.unwrap();
     let sent: Vec<String> = wecom.messages().into_iter().map(|m| m.content).collect();
     assert_eq!(sent, ["第二段"]);
     let mut conn = db.pool.acquire().await.unwrap();

@@ -210,7 +210,7 @@ async fn a_database_away_for_longer_than_a_lease_has_its_jobs_aborted_here() {
 }
 
 #[tokio::test]
-async fn many_sweeps_at_once_count_one_crash() {
+async fn many_sweeps_at_once_put_each_job_back_once() {
     let db = TestDb::new().await;
     let mut ids = Vec::new();
     for _ in 0..20 {
@@ -223,7 +223,10 @@ async fn many_sweeps_at_once_count_one_crash() {
     let mut swept: Vec<i64> = sweeps
         .into_iter()
         .flat_map(|swept| swept.unwrap())
-        .map(|(_, id)| id)
+        .map(|job| {
+            assert!(!job.blamed, "nobody was alone");
+            job.id
+        })
         .collect();
     swept.sort_unstable();
     assert_eq!(swept, ids, "each by exactly one sweep");
@@ -231,7 +234,7 @@ async fn many_sweeps_at_once_count_one_crash() {
     assert_eq!(
         count(
             &db,
-            "SELECT count(*) FROM iit_jobs WHERE state = 'available' AND crashes = 1"
+            "SELECT count(*) FROM iit_jobs WHERE state = 'available' AND suspect AND crashes = 0"
         )
         .await,
         20

@@ -15,4 +15,5 @@ mod ops;
 pub mod program;
 mod rig;
 mod settle;
+mod suspects;
 mod wakeup;

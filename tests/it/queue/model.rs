@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use iit_manager::queue::{
-    Enqueued, JobError, NewJob, Outcome, claim::ClaimedJob, depth, enqueue, sweep::sweep,
+    Enqueued, JobError, NewJob, Outcome, claim::ClaimedJob, depth, enqueue, guard::MAX_CRASHES,
+    sweep::sweep,
 };
 use proptest::{
     prelude::*,
@@ -12,7 +13,7 @@ use proptest::{
 };
 use uuid::Uuid;
 
-use super::rig::{Desk, LONG, TestDb, claim_by, grouped, job, sql};
+use super::rig::{Desk, LONG, TestDb, claim_by, claim_suspect_by, grouped, job, sql};
 
 /// What may happen.
 #[derive(Debug, Clone)]
@@ -25,6 +26,7 @@ enum Event {
     Claim {
         slots: usize,
     },
+    ClaimSuspect,
     /// Of the nth lease ever given, live or stale.
     Settle {
         lease: prop::sample::Index,
@@ -75,6 +77,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (prop::option::of(0..3_u8), prop::option::of(0..2_u8), 1..4_i32)
             .prop_map(|(key, group, max_attempts)| Event::Enqueue { key, group, max_attempts }),
         4 => (1..4_usize).prop_map(|slots| Event::Claim { slots }),
+        2 => Just(Event::ClaimSuspect),
         5 => (index(), end).prop_map(|(lease, end)| Event::Settle { lease, end }),
         2 => index().prop_map(|lease| Event::Expire { lease }),
         1 => Just(Event::Sweep),
@@ -94,6 +97,9 @@ struct Job {
     group: Option<u8>,
     token: Option<Uuid>,
     expired: bool,
+    suspect: bool,
+    worker: Option<Uuid>,
+    lost_by: Option<Uuid>,
     /// Order of becoming due: claims go by due time, then id.
     due: u64,
 }
@@ -124,7 +130,7 @@ impl Model {
     }
 
     /// Who may be claimed, in order.
-    fn claimable(&self) -> Vec<i64> {
+    fn claimable(&self, suspects: bool) -> Vec<i64> {
         let blocked = |job: &Job| {
             job.group.is_some()
                 && self.jobs.iter().any(|other| {
@@ -136,7 +142,7 @@ impl Model {
         let mut ready: Vec<&Job> = self
             .jobs
             .iter()
-            .filter(|j| j.state == "available" && !blocked(j))
+            .filter(|j| j.state == "available" && j.suspect == suspects && !blocked(j))
             .collect();
         ready.sort_by_key(|j| (j.due, j.id));
         ready.into_iter().map(|j| j.id).collect()
@@ -153,7 +159,7 @@ impl Model {
         if job.state != "running" || job.token != Some(token) {
             return false;
         }
-        (job.token, job.expired) = (None, false);
+        (job.token, job.worker, job.expired) = (None, None, false);
         job.state = match end {
             End::Done => "done",
             End::Cancel => "cancelled",
@@ -161,7 +167,7 @@ impl Model {
             End::Retry | End::Snooze => "available",
         };
         if job.state == "available" {
-            job.due = due;
+            (job.due, job.suspect) = (due, false);
         }
         if let End::Snooze = end {
             job.attempt -= 1;
@@ -169,17 +175,27 @@ impl Model {
         true
     }
 
-    fn sweep(&mut self) -> Vec<i64> {
+    /// Who is put back, and who of them is charged with the crash.
+    fn sweep(&mut self) -> Vec<(i64, bool)> {
         let due = self.tick();
+        let before = self.jobs.clone();
         let lost = self
             .jobs
             .iter_mut()
             .filter(|j| j.state == "running" && j.expired);
         let mut swept = Vec::new();
         for job in lost {
+            let neighbour = |other: &Job| {
+                other.id != job.id
+                    && job.worker.is_some()
+                    && (other.worker == job.worker || other.lost_by == job.worker)
+            };
+            let blamed = job.suspect || !before.iter().any(neighbour);
+            job.lost_by = job.worker.take();
             (job.state, job.token, job.expired, job.due) = ("available", None, false, due);
-            job.crashes += 1;
-            swept.push(job.id);
+            job.suspect = true;
+            job.crashes += i32::from(blamed);
+            swept.push((job.id, blamed));
         }
         swept
     }
@@ -197,6 +213,7 @@ impl Model {
                 });
             if !superseded {
                 (job.state, job.attempt, job.crashes, job.due) = ("available", 0, 0, due);
+                (job.suspect, job.lost_by) = (false, None);
                 retried.push(job.id);
             }
         }
@@ -222,7 +239,21 @@ impl Trial<'_> {
             } => {
                 self.enqueue(*key, *group, *max_attempts).await;
             }
-            Event::Claim { slots } => self.claim(*slots).await,
+            Event::Claim { slots } => {
+                let worker = Uuid::new_v4();
+                let claimed = claim_by(self.db, worker, *slots, LONG).await;
+                let mut expected = self.model.claimable(false);
+                expected.truncate(*slots);
+                self.claimed(claimed, &expected, worker).await;
+            }
+            Event::ClaimSuspect => {
+                let worker = Uuid::new_v4();
+                let claimed = claim_suspect_by(self.db, worker).await;
+                let mut expected = self.model.claimable(true);
+                expected.truncate(1);
+                self.claimed(claimed.into_iter().collect(), &expected, worker)
+                    .await;
+            }
             Event::Settle { lease, end } if !self.leases.is_empty() => {
                 let claimed = self.leases[lease.index(self.leases.len())].clone();
                 self.settle(&claimed, *end).await;
@@ -246,11 +277,11 @@ impl Trial<'_> {
                 }
             }
             Event::Sweep => {
-                let mut swept: Vec<i64> = sweep(&self.db.pool)
+                let mut swept: Vec<(i64, bool)> = sweep(&self.db.pool)
                     .await
                     .unwrap()
                     .into_iter()
-                    .map(|(_, id)| id)
+                    .map(|job| (job.id, job.blamed))
                     .collect();
                 swept.sort_unstable();
                 assert_eq!(swept, self.model.sweep());
@@ -294,25 +325,26 @@ impl Trial<'_> {
                     group,
                     token: None,
                     expired: false,
+                    suspect: false,
+                    worker: None,
+                    lost_by: None,
                     due,
                 });
             }
         }
     }
 
-    /// Claims, and buries as the guard does what may not run again.
-    async fn claim(&mut self, slots: usize) {
-        let claimed = claim_by(self.db, Uuid::new_v4(), slots, LONG).await;
-        let mut expected = self.model.claimable();
-        expected.truncate(slots);
+    /// Notes a claim, and buries as the guard does what may not run again.
+    async fn claimed(&mut self, claimed: Vec<ClaimedJob>, expected: &[i64], worker: Uuid) {
         let ids: Vec<i64> = claimed.iter().map(|c| c.lease.job).collect();
         assert_eq!(ids, expected);
         for one in claimed {
             let job = self.model.of(one.lease.job);
             job.attempt += 1;
             (job.state, job.token) = ("running", Some(one.lease.token));
+            job.worker = Some(worker);
             assert_eq!((one.lease.attempt, one.crashes), (job.attempt, job.crashes));
-            if one.lease.attempt > one.lease.max_attempts {
+            if one.lease.attempt > one.lease.max_attempts || one.crashes >= MAX_CRASHES {
                 self.settle(&one, End::Dead).await;
             }
             self.leases.push(one);
@@ -337,17 +369,23 @@ impl Trial<'_> {
 
     /// The rows are where the model says; and what must hold whatever the model says.
     async fn check(&self) {
-        let rows: Vec<(i64, String, i32, i32, Option<Uuid>)> = sqlx::query_as(
-            "SELECT id, state, attempt, crashes, lease_token FROM iit_jobs ORDER BY id",
+        type Row = (i64, String, i32, i32, Option<Uuid>, bool, Option<Uuid>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT id, state, attempt, crashes, lease_token, suspect, lost_by FROM iit_jobs ORDER BY id",
         )
         .fetch_all(&self.db.pool)
         .await
         .unwrap();
-        let expected: Vec<_> = self
+        let expected: Vec<Row> = self
             .model
             .jobs
             .iter()
-            .map(|j| (j.id, j.state.to_owned(), j.attempt, j.crashes, j.token))
+            .map(|j| {
+                let state = j.state.to_owned();
+                (
+                    j.id, state, j.attempt, j.crashes, j.token, j.suspect, j.lost_by,
+                )
+            })
             .collect();
         assert_eq!(rows, expected);
         for job in &self.model.jobs {

@@ -8,6 +8,7 @@ use iit_manager::queue::{
     Enqueued, JobError, Lease, NewJob, Outcome, Settled, Settlement, Wake,
     claim::{self, Bound, ClaimedJob},
     enqueue,
+    sweep::sweep,
     worker::{Handler, Progress, Worker, WorkerSettings},
 };
 use serde_json::{Value, json};
@@ -132,6 +133,11 @@ impl Handler for Desked {
     }
 }
 
+/// Closures as the queue wants them.
+pub fn handler(handlers: Handlers, desk: Desk) -> Arc<dyn Handler> {
+    Arc::new(Desked { handlers, desk })
+}
+
 /// Settings with nothing but the lease to go by: no poll, one job at a time.
 pub fn settings(lease: Duration) -> WorkerSettings {
     WorkerSettings {
@@ -158,8 +164,7 @@ impl Process {
             pool: db.pool.clone(),
             wake: wake.clone(),
         };
-        let handler = Arc::new(Desked { handlers, desk });
-        Self::start_with(db, settings, handler, wake).await
+        Self::start_with(db, settings, handler(handlers, desk), wake).await
     }
 
     /// The same with any handler.
@@ -265,12 +270,26 @@ pub async fn claim_one(db: &TestDb) -> ClaimedJob {
     claimed.remove(0)
 }
 
+/// Claims the first suspect by hand.
+pub async fn claim_suspect(db: &TestDb) -> Option<ClaimedJob> {
+    claim_suspect_by(db, Uuid::new_v4()).await
+}
+
+/// The same for a known worker.
+pub async fn claim_suspect_by(db: &TestDb, worker: Uuid) -> Option<ClaimedJob> {
+    let mut conn = db.pool.acquire().await.unwrap();
+    claim::claim_suspect(&mut conn, QUEUE, worker, LONG)
+        .await
+        .unwrap()
+}
+
 /// A job's row.
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 pub struct Row {
     pub state: String,
     pub attempt: i32,
     pub crashes: i32,
+    pub suspect: bool,
     pub last_error: Option<String>,
     pub lease_token: Option<Uuid>,
     pub worker: Option<Uuid>,
@@ -280,7 +299,7 @@ pub struct Row {
 
 pub async fn row(db: &TestDb, id: i64) -> Row {
     sqlx::query_as(
-        "SELECT state, attempt, crashes, last_error, lease_token, worker,
+        "SELECT state, attempt, crashes, suspect, last_error, lease_token, worker,
                 EXTRACT(EPOCH FROM run_at - clock_timestamp())::float8 AS due_in
          FROM iit_jobs WHERE id = $1",
     )
@@ -320,6 +339,14 @@ pub async fn expire_leases(db: &TestDb) {
         "UPDATE iit_jobs SET lease_expires_at = clock_timestamp() - interval '1 second' WHERE state = 'running'",
     )
     .await;
+}
+
+/// Sweeps, and returns the ids of the jobs put back.
+pub async fn sweep_ids(db: &TestDb) -> Vec<i64> {
+    let swept = sweep(&db.pool).await.unwrap();
+    let mut ids: Vec<i64> = swept.into_iter().map(|job| job.id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// A table that settlements write to, to see what is committed.
