@@ -14,7 +14,7 @@ pub struct Args {
     /// Steps of a run, each of which asks the model [default: 5; 3 in the short form].
     #[arg(long)]
     pub steps: Option<usize>,
-    /// Time between two kills, such as 2s or 500ms [default: 2s; 700ms in the short form].
+    /// Time between two kills, such as 2s or 500ms [default: 2s; 1.2s in the short form].
     #[arg(long, value_parser = duration)]
     pub kill_every: Option<Duration>,
     /// Decides what is done when, and what the model says [default: another one each time].

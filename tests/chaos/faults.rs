@@ -165,11 +165,13 @@ pub struct Faults {
     pub flow: Arc<Flow>,
     pub size: Size,
     pub lease: Duration,
+    /// No more faults from here on.
+    pub calm: CancellationToken,
 }
 
 impl Faults {
-    /// Goes on until `calm`; everything is up and thawed at the end.
-    pub async fn run(self, seed: u64, calm: CancellationToken) -> Result<Tally> {
+    /// Goes on until it is to be calm; everything is up and thawed at the end.
+    pub async fn run(self, seed: u64) -> Result<Tally> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut tally = Tally::default();
         let (mut kills, mut troubles) = (Vec::new(), Vec::new());
@@ -177,7 +179,8 @@ impl Faults {
         let mut lasting = JoinSet::new();
         let mut rounds_of_troubles = 0;
         let mut missed = 0;
-        while calm
+        while self
+            .calm
             .run_until_cancelled(tokio::time::sleep(
                 self.size.kill_every.mul_f64(random.random_range(0.7..1.3)),
             ))
@@ -260,9 +263,10 @@ impl Faults {
 
     async fn wait_at(&self, moment: Moment) -> Option<crate::traps::Reached> {
         let reached = self.traps.arm(moment);
-        match tokio::time::timeout(TRAP_WAITS, reached).await {
-            Ok(reached) => reached.ok(),
-            Err(_) => {
+        let within = tokio::time::timeout(TRAP_WAITS, reached);
+        match self.calm.run_until_cancelled(within).await {
+            Some(Ok(reached)) => reached.ok(),
+            _ => {
                 self.traps.disarm();
                 None
             }

@@ -95,8 +95,9 @@ pub async fn run(args: &Args) -> Result<Report> {
         flow: Arc::clone(&flow),
         size,
         lease: Duration::from_secs(LEASE_S),
+        calm: calm.clone(),
     };
-    let faults = tokio::spawn(faults.run(seed ^ 0xFA17, calm.clone()));
+    let faults = tokio::spawn(faults.run(seed ^ 0xFA17));
     let wanted = Wanted {
         least: size.runs,
         most,
@@ -289,7 +290,7 @@ fn faults_were_made(tally: &Tally) -> Check {
     let all = tally.killed();
     let phases = Phase::AIMED.into_iter().filter_map(|phase| {
         let kills = tally.kills.get(&phase).copied().unwrap_or(0);
-        (kills == 0 || kills * 10 < all)
+        (kills == 0 || kills < all / 10)
             .then(|| format!("{} of {all} kills {}", kills, phase.name()))
     });
     let troubles = Trouble::ALL
