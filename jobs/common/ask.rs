@@ -110,14 +110,14 @@ pub async fn ask(
     {
         if wants_person || since > PATIENCE {
             return Ok(Asked::Unavailable(format!(
-                "大模型暂停使用（{reason}），软规则未执行，转人工复核"
+                "大模型暂停使用：{reason}，软规则未执行，转人工复核"
             )));
         }
         return Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)));
     }
     // A server that does not know the JSON mode refuses the first question; the next goes without.
     let request = ChatRequest {
-        json: question.request.json && before.is_empty(),
+        json: question.request.json && before.iter().all(|call| call.state != "failed"),
         ..question.request.clone()
     };
     let prompt = request.prompt_tokens_at_most();
@@ -265,6 +265,19 @@ async fn reserve(
     Ok(held)
 }
 
+/// Resolves what an hour after it was asked nobody has resolved: the run ended another way.
+///
+/// # Errors
+/// The database failed.
+pub async fn settle_abandoned(pool: &PgPool) -> Result<usize, sqlx::Error> {
+    let abandoned = calls::abandoned(&mut *pool.acquire().await?).await?;
+    calls::lost(&mut *pool.acquire().await?, &abandoned).await?;
+    for call in &abandoned {
+        settle(pool, *call).await?;
+    }
+    Ok(abandoned.len())
+}
+
 async fn settle(pool: &PgPool, call: i64) -> Result<(), sqlx::Error> {
     let mut tx = begin_async(pool).await?;
     spend::settle(&mut tx, call).await?;
@@ -353,7 +366,7 @@ fn no_answer(error: &LlmError, json: bool, attempt: i32) -> Result<Asked, JobErr
             after: Some(Duration::ZERO),
         }),
         LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => Ok(
-            Asked::Unavailable(format!("大模型不可用（{error}），软规则未执行，转人工复核")),
+            Asked::Unavailable(format!("{error}，软规则未执行，转人工复核")),
         ),
         // The breaker holds everybody back; this uses up no attempt.
         LlmError::RateLimited { retry_after } => Err(JobError::Snooze(

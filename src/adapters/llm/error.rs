@@ -13,50 +13,50 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 #[non_exhaustive]
 pub enum LlmError {
     /// The request never left.
-    #[error("the model's server can't be reached ({why}); check LLM_BASE_URL and the network")]
+    #[error(
+        "连不上大模型服务，请检查 LLM_BASE_URL 与网络 (the model's server can't be reached: {why})"
+    )]
     NotSent {
         /// What the connection failed with.
         why: String,
     },
     /// It left, and no whole answer came.
-    #[error("the model did not answer in time, or the answer broke off; it may have been billed")]
+    #[error("大模型未在时限内答复，可能已计费 (no whole answer in time; it may have been billed)")]
     NoAnswer,
     /// An answer that can't be read as one.
-    #[error("the model's answer can't be read: {why}")]
+    #[error("大模型的答复无法读取 (the answer can't be read: {why})")]
     Unreadable {
         /// What is wrong with it; nothing of its text.
         why: &'static str,
     },
     /// The server is in trouble.
-    #[error("the model's server is in trouble (HTTP {status})")]
+    #[error("大模型服务故障 (the server is in trouble, HTTP {status})")]
     Trouble {
         /// The HTTP status.
         status: u16,
     },
     /// Too many requests.
-    #[error("the model's server asks to slow down (HTTP 429)")]
+    #[error("大模型服务限流 (the server asks to slow down, HTTP 429)")]
     RateLimited {
         /// How long it asks to wait.
         retry_after: Option<Duration>,
     },
     /// The account has no credit left.
-    #[error(
-        "the model's account has no credit left (HTTP {status}); pay the bill, then `iit llm close`"
-    )]
+    #[error("大模型账户余额不足，请缴费后运行 `iit llm close` (no credit left, HTTP {status})")]
     NoCredit {
         /// The HTTP status.
         status: u16,
     },
     /// The key is wrong or may not use this model.
     #[error(
-        "the model's server refuses the key (HTTP {status}); check LLM_API_KEY, then `iit llm close`"
+        "大模型服务拒绝密钥，请检查 LLM_API_KEY 后运行 `iit llm close` (the key is refused, HTTP {status})"
     )]
     BadKey {
         /// The HTTP status.
         status: u16,
     },
     /// The request itself is refused: another try would be refused as well.
-    #[error("the model's server refuses the request (HTTP {status}{}); check LLM_MODEL and LLM_BASE_URL", code.as_deref().map(|c| format!(", {c}")).unwrap_or_default())]
+    #[error("大模型服务拒绝请求，请检查 LLM_MODEL 与 LLM_BASE_URL (the request is refused, HTTP {status}{})", code.as_deref().map(|c| format!(", {c}")).unwrap_or_default())]
     Refused {
         /// The HTTP status.
         status: u16,

@@ -122,10 +122,11 @@ fn settings(config: &Config, env_file: Option<&Path>) -> Vec<Row> {
             "已配置 set",
             "不能从企业微信发消息，也不会向其发送 (nobody can write from WeCom, nothing is sent to it)",
         ),
-        Row::new(
+        row(
             "语言模型 LLM_*",
-            Mark::Absent,
-            "本版本不使用：消息按关键词理解，软规则交人工复核 (not used by this version: messages are understood by keywords, soft rules go to a person)",
+            config.llm.is_some(),
+            "已配置 set",
+            "软规则不执行，交人工复核 (soft rules are not run, they go to a person)",
         ),
     ]
 }

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod eval;
 pub mod exit;
+pub mod llm;
 pub mod migrate;
 pub mod output;
 pub mod pending;
@@ -56,6 +57,8 @@ enum Command {
     Qc(qc::Args),
     /// 任务队列 · depth, dead jobs, retry.
     Queue(queue::Args),
+    /// 大模型 · what the language model costs, and whether it is asked.
+    Llm(llm::Args),
     /// 待处理清单 · the ledger of findings.
     Pending(pending::Args),
     /// 硬规则 · hard rules over plain files, without a database.
@@ -124,6 +127,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Skills(args) => skills::run(args),
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Llm(args) => llm::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),

@@ -10,7 +10,7 @@ use crate::{
         logging, process,
         wiring::{self, Parts, Wiring},
     },
-    jobs::QUEUES,
+    jobs::{QUEUES, common::ask},
     queue::sweep,
     store::idempotency,
     types::clock::Clock,
@@ -135,12 +135,18 @@ pub fn run(role: Role, queues: Vec<&'static str>) -> CommandResult {
     })
 }
 
-/// Answers kept for repeated requests are of no use after two days.
+/// Answers kept for repeated requests are of no use after two days; reservations of calls whose run is gone
+/// are resolved.
 async fn tidy(pool: &sqlx::PgPool) {
     let tidied = async { idempotency::forget_old(&mut *pool.acquire().await?).await };
     match tidied.await {
         Ok(0) => {}
         Ok(keys) => tracing::info!(keys, "scheduler.idempotency_keys.forgotten"),
         Err(error) => tracing::warn!(%error, "scheduler.tidy.failed"),
+    }
+    match ask::settle_abandoned(pool).await {
+        Ok(0) => {}
+        Ok(calls) => tracing::warn!(calls, "scheduler.llm_calls.abandoned"),
+        Err(error) => tracing::warn!(%error, "scheduler.llm_calls.failed"),
     }
 }

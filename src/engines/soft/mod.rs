@@ -8,6 +8,8 @@
 
 pub mod data;
 pub mod prompt;
+#[cfg(test)]
+mod tests;
 pub mod verdict;
 
 pub use data::{Data, TooLarge};

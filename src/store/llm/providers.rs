@@ -162,6 +162,21 @@ pub async fn failed(
     Ok(true)
 }
 
+/// Lets every provider be asked again at once, and names those that were held back.
+///
+/// # Errors
+/// The database failed.
+pub async fn close_all(conn: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"UPDATE iit_llm_providers
+           SET state = 'closed', failures = 0, openings = 0, reason = NULL, wants_person = false,
+               opened_at = NULL, open_until = NULL
+           WHERE state <> 'closed' RETURNING provider"#,
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// A provider as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Provider {

@@ -64,12 +64,17 @@ async fn a_forbidden_history_fails_with_its_quote_and_waits_for_a_person() {
 async fn the_model_sees_neither_what_identifies_a_person_nor_what_the_dictionary_does_not_know() {
     let model = FakeLlm::passing().await;
     let study = study([Subject::fit("P001").with("history", "无特殊")]);
-    study.write_metadata(
-        "record_id,baseline,,text,受试者编号,,,,,,,,,,,,,\n\
-         age,baseline,,text,年龄,,,integer,,,,,,,,,,\n\
-         sex,baseline,,radio,性别,\"1, 男 | 2, 女\",,,,,y,,,,,,,\n\
-         history,baseline,,notes,既往史,,,,,,,,,,,,,",
-    );
+    let metadata = std::fs::read_to_string(study.export().join("metadata.csv")).unwrap();
+    let (_, rows) = metadata.split_once('\n').unwrap();
+    let sex = "sex,baseline,,radio,性别,\"1, 男 | 2, 女\",,,,,";
+    assert!(rows.contains(sex));
+    let rows = rows
+        .replace(sex, &format!("{sex}y"))
+        .lines()
+        .filter(|row| !row.starts_with("ecog"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    study.write_metadata(&rows);
     let app = TestApp::with_model(&study, &model).await;
     app.qc("lung", None).await;
     let log = model.log();
@@ -79,7 +84,10 @@ async fn the_model_sees_neither_what_identifies_a_person_nor_what_the_dictionary
         .unwrap()
         .keys()
         .collect();
-    assert_eq!(shown, ["age", "history"]);
+    assert_eq!(
+        shown,
+        ["age", "enroll_date", "history", "icf_date", "visit3_date"]
+    );
     assert_eq!(data["fields"]["age"]["label"], "年龄");
     app.stop().await;
 }
