@@ -34,6 +34,8 @@ pub struct Wire {
     pub answered: HashMap<StepKey, u64>,
     /// Settlements that were committed although their fence found the lease gone.
     pub unfenced: Vec<String>,
+    /// Transactions begun where one was left open.
+    pub left_open: Vec<String>,
     /// Fences that found the lease gone, as they should now and then.
     pub fenced_off: usize,
 }

@@ -100,6 +100,10 @@ pub async fn judge(pool: &PgPool, study: &Study, seen: &Seen) -> Result<Vec<Chec
             seen.wire.unfenced.clone(),
         ),
         Check::of(
+            "no transaction is left open for the next to use its connection",
+            seen.wire.left_open.clone(),
+        ),
+        Check::of(
             "nothing stays reserved in a budget",
             tables.reserved.clone(),
         ),

@@ -124,7 +124,14 @@ impl Line {
                 .client(&message)
                 .and_then(|bound| Some((Statement::of(&bound.text)?, bound)));
             if let Some((statement, bound)) = known {
-                let before = lock(shared).before(statement);
+                let (before, is_clean) = lock(shared).before(statement);
+                if !is_clean {
+                    let what = format!("process {} at {statement:?}", self.0.slot);
+                    self.0
+                        .history
+                        .note(format!("a transaction left open: {what}"));
+                    self.0.history.wire().left_open.push(what);
+                }
                 if self.0.traps.reach(self.0.slot, before).await == Verdict::Swallow {
                     return Ok(());
                 }
@@ -256,13 +263,14 @@ struct Running {
 }
 
 impl Shared {
-    fn before(&mut self, statement: Statement) -> Moment {
-        self.open.follow(statement);
-        match statement {
+    fn before(&mut self, statement: Statement) -> (Moment, bool) {
+        let is_clean = self.open.follow(statement);
+        let moment = match statement {
             Statement::Commit if self.open.settles => Moment::BeforeSettled,
             Statement::Commit if self.open.receives => Moment::BeforeReceived,
             other => Moment::Before(other),
-        }
+        };
+        (moment, is_clean)
     }
 
     fn start(&mut self, statement: Statement, bound: Bound) {

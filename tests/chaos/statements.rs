@@ -67,6 +67,8 @@ impl Statement {
 /// The open transaction of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Open {
+    /// There is one.
+    pub begun: bool,
     /// Ends an attempt at a job.
     pub settles: bool,
     /// Stores an inbound message.
@@ -76,18 +78,24 @@ pub struct Open {
 }
 
 impl Open {
-    /// Follows a statement that is about to run.
-    pub fn follow(&mut self, statement: Statement) {
+    /// Follows a statement that is about to run. False: it begins a transaction where one was left open,
+    /// which commits what somebody else gave up.
+    pub fn follow(&mut self, statement: Statement) -> bool {
         match statement {
-            Statement::OpenSettlement => {
+            Statement::OpenSettlement | Statement::Begin => {
+                let was_open = self.begun;
                 *self = Self {
-                    settles: true,
+                    begun: true,
+                    settles: statement == Statement::OpenSettlement,
                     ..Self::default()
                 };
+                return !was_open;
             }
-            Statement::Begin => *self = Self::default(),
             Statement::Receive => self.receives = true,
+            // What it was is still asked for.
+            Statement::Commit | Statement::Rollback => self.begun = false,
             _ => {}
         }
+        true
     }
 }
