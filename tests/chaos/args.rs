@@ -109,6 +109,10 @@ pub struct Size {
     pub rounds: usize,
     /// Kills between two troubles of another kind.
     pub trouble_every: usize,
+    /// Slots a queue of each process.
+    pub concurrency: usize,
+    /// Messages that may wait for their answers at a time.
+    pub window: usize,
     /// Commits are synced.
     pub durable: bool,
 }
@@ -144,6 +148,8 @@ impl Args {
             })),
             rounds: 2,
             trouble_every: if long { 3 } else { 2 },
+            concurrency: if long { 8 } else { 4 },
+            window: if long { 64 } else { 24 },
             durable: long,
         }
     }

@@ -32,9 +32,10 @@ mod test_postgres;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use iit_manager::boot::cli::output;
+use tokio::signal::unix::{SignalKind, signal};
 
 use args::{Args, Asked, Format};
 
@@ -67,7 +68,15 @@ fn run_once(args: &Args) -> Result<bool> {
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let report = runtime.block_on(run::run(args))?;
+    let report = runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        // Leaving takes all processes along.
+        tokio::select! {
+            report = run::run(args) => report,
+            _ = tokio::signal::ctrl_c() => bail!("it was interrupted"),
+            _ = terminate.recv() => bail!("it was told to stop"),
+        }
+    })?;
     report.print(args.format == Format::Json)?;
     Ok(report.passed)
 }

@@ -28,12 +28,8 @@ use crate::traps::Traps;
 
 /// Lease of the processes, in seconds.
 const LEASE_S: u64 = 2;
-/// Slots a queue of each process.
-const CONCURRENCY: usize = 4;
 /// What a model takes for an answer, about.
 const THINKS: Duration = Duration::from_millis(60);
-/// Messages that may wait for their answers at a time.
-const WINDOW: usize = 24;
 /// With nothing in the queue and answers missing, nothing will come any more.
 const IDLE_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -75,7 +71,7 @@ pub async fn run(args: &Args) -> Result<Report> {
             ("DATABASE_URL", place.url_by(line.port())),
             ("IIT_BIND", address.clone()),
             ("IIT_LEASE_S", LEASE_S.to_string()),
-            ("IIT_WORKER_CONCURRENCY", CONCURRENCY.to_string()),
+            ("IIT_WORKER_CONCURRENCY", size.concurrency.to_string()),
             ("LLM_BASE_URL", llm.base(slot)),
             ("LLM_API_KEY", "chaos-key".to_owned()),
             ("LLM_MODEL", "fake-model".to_owned()),
@@ -101,7 +97,7 @@ pub async fn run(args: &Args) -> Result<Report> {
     let wanted = Wanted {
         least: size.runs,
         most,
-        window: WINDOW,
+        window: size.window,
     };
     let feeding = tokio::spawn(feeder::feed(
         format!("http://{address}/wecom/callback"),
@@ -122,7 +118,7 @@ pub async fn run(args: &Args) -> Result<Report> {
         messages: flow.sent.load(Ordering::Relaxed),
         calls: llm.calls(),
         odd_calls: llm.odd(),
-        calls_allowed_beyond: CONCURRENCY * (tally.killed() + tally.deafened) + tally.doubled,
+        calls_allowed_beyond: size.concurrency * (tally.killed() + tally.deafened) + tally.doubled,
         delivered: wecom.delivered(),
         wire: history.wire().clone(),
     };
@@ -142,6 +138,7 @@ pub async fn run(args: &Args) -> Result<Report> {
     let passed = checks.iter().all(Check::holds);
     let mut counts = count(&place, &seen, &study).await?;
     counts.workers = args.workers;
+    counts.concurrency = size.concurrency;
     counts.durable = size.durable;
     counts.callbacks = flow.posts.load(Ordering::Relaxed);
     counts.fell = fell.load(Ordering::Relaxed);
@@ -260,7 +257,7 @@ async fn until_at_rest(
         }
         let all_sent = flow.all_sent.load(Ordering::Relaxed);
         // The last few are not enough to aim at.
-        if all_sent && sent - finished.min(sent) <= WINDOW / 4 && !calm.is_cancelled() {
+        if all_sent && sent - finished.min(sent) <= size.window / 4 && !calm.is_cancelled() {
             history.note("no more faults");
             calm.cancel();
         }
@@ -314,7 +311,6 @@ async fn count(place: &Place, seen: &Seen, study: &Study) -> Result<Counts> {
     Ok(Counts {
         runs: seen.messages,
         steps: study.steps(),
-        concurrency: CONCURRENCY,
         lease_s: LEASE_S,
         calls: seen.calls.len(),
         most_calls: seen.messages * study.steps() + seen.calls_allowed_beyond,
