@@ -59,9 +59,8 @@ impl Database {
         let options = db::connect_options(self.server.url(), &format!("iit {name} claims"))
             .map_err(|error| db_failure(&error))?
             .options([("synchronous_commit", "off")]);
-        sqlx::postgres::PgPoolOptions::new()
-            // Five claimers, the renewal, LISTEN, and one to spare.
-            .max_connections(8)
+        // Five claimers, the renewal, LISTEN, and one to spare.
+        db::pool_options(8)
             .connect_with(options)
             .await
             .map_err(|error| db_failure(&DbError::Connect(error)))
