@@ -13,6 +13,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use sqlx::PgPool;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Size;
@@ -21,13 +22,16 @@ use crate::fleet::Slot;
 use crate::history::History;
 use crate::place::Place;
 use crate::statements::Statement;
-use crate::traps::{Moment, Traps, Verdict};
+use crate::traps::{Moment, Reached, Traps, Verdict};
 
 /// How long a trap waits for somebody to come by.
 const TRAP_WAITS: Duration = Duration::from_secs(6);
 
 /// Traps in a row that nobody came to, after which the run is not worth going on with.
 const MISSES: usize = 4;
+
+/// Charged with so many deaths, a job is given up at the next.
+const CHARGED: i32 = 2;
 
 /// Where a process is when it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -239,6 +243,7 @@ impl Faults {
         let moments = phase.moments();
         if moments.is_empty() {
             let slot = &self.slots[random.random_range(0..self.slots.len())];
+            self.until_nobody_is_at_the_end().await;
             let killed = slot.signal(Signal::SIGKILL).await;
             if killed {
                 self.history.note(format!("killed {}", slot.name));
@@ -261,16 +266,48 @@ impl Faults {
         Ok(killed)
     }
 
-    async fn wait_at(&self, moment: Moment) -> Option<crate::traps::Reached> {
-        let reached = self.traps.arm(moment);
-        let within = tokio::time::timeout(TRAP_WAITS, reached);
-        match self.calm.run_until_cancelled(within).await {
-            Some(Ok(reached)) => reached.ok(),
-            _ => {
+    /// Somebody at that moment, while no job is under way that the program would rightly give up after one
+    /// more death.
+    async fn wait_at(&self, moment: Moment) -> Option<Reached> {
+        let until = Instant::now() + TRAP_WAITS;
+        loop {
+            let reached = self.traps.arm(moment);
+            let within = tokio::time::timeout_at(until, reached);
+            let Some(Ok(Ok(reached))) = self.calm.run_until_cancelled(within).await else {
                 self.traps.disarm();
-                None
+                return None;
+            };
+            if !self.is_anybody_at_the_end().await {
+                return Some(reached);
             }
+            reached.go(Verdict::Pass);
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Waits until nobody is at the end of its tether, for a trouble that strikes blindly.
+    async fn until_nobody_is_at_the_end(&self) {
+        let waiting = async {
+            while self.is_anybody_at_the_end().await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(TRAP_WAITS, waiting).await;
+    }
+
+    /// Whether a job is under way that one more death would use up. A job that was there at three deaths,
+    /// running apart, is guilty by the program's rule, and to give it up is right; here it would only have
+    /// been unlucky, so that nobody is struck so often.
+    async fn is_anybody_at_the_end(&self) -> bool {
+        let found = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM iit_jobs
+                            WHERE state = 'running' AND (crashes >= $1 OR attempt >= max_attempts))",
+        )
+        .bind(CHARGED)
+        .fetch_one(&self.place.pool)
+        .await;
+        // A server that is down says nothing of it.
+        matches!(found, Ok(true))
     }
 
     fn a_worker(&self, random: &mut StdRng) -> Slot {
@@ -285,6 +322,7 @@ impl Faults {
         tally: &mut Tally,
         lasting: &mut JoinSet<()>,
     ) -> Result<()> {
+        self.until_nobody_is_at_the_end().await;
         match trouble {
             Trouble::Freeze => {
                 let past = self.lease.mul_f64(random.random_range(1.6..2.6));

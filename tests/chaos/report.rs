@@ -45,6 +45,8 @@ pub struct Counts {
     pub fenced_off: usize,
     /// Processes that ended unasked.
     pub fell: usize,
+    /// Traps nobody came to.
+    pub missed: usize,
     pub most_attempts: i32,
 }
 
@@ -124,7 +126,8 @@ impl Report {
         output::say(table)?;
         output::say(format_args!(
             "{} callbacks posted; {} model calls for {} steps (at most {}); {} messages delivered, {} unknown; \
-             {} leases ran out, {} late settlements fenced off; {} processes ended unasked; a job took at most {} attempts",
+             {} leases ran out, {} late settlements fenced off; {} processes ended unasked, {} traps stayed empty; \
+             a job took at most {} attempts",
             c.callbacks,
             c.calls,
             c.runs * c.steps,
@@ -134,6 +137,7 @@ impl Report {
             c.rescued,
             c.fenced_off,
             c.fell,
+            c.missed,
             c.most_attempts
         ))?;
         for check in &self.checks {

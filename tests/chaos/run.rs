@@ -141,6 +141,7 @@ pub async fn run(args: &Args) -> Result<Report> {
     counts.concurrency = size.concurrency;
     counts.durable = size.durable;
     counts.callbacks = flow.posts.load(Ordering::Relaxed);
+    counts.missed = tally.missed;
     counts.fell = fell.load(Ordering::Relaxed);
     if !passed || args.trace {
         place.keep_log(&folders.logs).await?;
