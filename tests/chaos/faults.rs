@@ -129,9 +129,10 @@ impl Trouble {
 }
 
 /// Where a freeze catches a process, and whether what it was sending comes through only after it thaws.
-const FREEZES: [(Moment, bool); 7] = [
+const FREEZES: [(Moment, bool); 8] = [
     (Moment::Before(Statement::OpenSettlement), true),
     (Moment::Asked, false),
+    (Moment::Before(Statement::OpenSettlement), true),
     (Moment::After(Statement::Fence), false),
     (Moment::Delivered, false),
     (Moment::After(Statement::Answer), false),
@@ -353,11 +354,13 @@ impl Faults {
                 };
                 lasting.spawn(async move {
                     tokio::time::sleep(past).await;
+                    if let Some(held) = held {
+                        // Its answer is there when the process wakes, before the process finds its lease gone.
+                        held.go(Verdict::Pass);
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
                     slot.signal(Signal::SIGCONT).await;
                     history.note(format!("thawed {}", slot.name));
-                    if let Some(held) = held {
-                        held.go(Verdict::Pass);
-                    }
                 });
                 tally.deafened += 1;
             }
