@@ -92,6 +92,8 @@ pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPo
             match PgConnection::connect_with(&options).await {
                 Ok(connection) => return connection.close().await,
                 Err(sqlx::Error::Io(error)) => failure = sqlx::Error::Io(error),
+                // It recovers from a crash, say.
+                Err(error) if is_on_its_way_up(&error) => failure = error,
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -135,6 +137,13 @@ pub fn pool_options(max_connections: u32) -> PgPoolOptions {
 /// changed after it was applied.
 pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     Ok(MIGRATOR.run(pool).await?)
+}
+
+/// The server is there and does not take connections yet (57P03, `cannot_connect_now`).
+fn is_on_its_way_up(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|answer| answer.code().as_deref() == Some("57P03"))
 }
 
 /// Opens a transaction. May be dropped while it waits, e.g. because a request was given up: a begin of the
