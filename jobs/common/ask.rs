@@ -147,7 +147,15 @@ pub async fn ask(
         attempt: lease.attempt,
     };
     drop(conn);
-    let call = note(&services.pool, &new, question).await?;
+    let Some(call) = note(&services.pool, &new, question).await? else {
+        // Another attempt, whose lease may be gone, was answered since we looked.
+        let mut conn = services.pool.acquire().await?;
+        let now = calls::of_step(&mut conn, question.run, question.step).await?;
+        return match now.iter().find(|call| call.state == "answered") {
+            Some(call) => known(call, &now, question.request.max_tokens),
+            None => Err(JobError::retry(anyhow!("the answer to this step is gone"))),
+        };
+    };
     if let Err(used_up) = reserve(&services.pool, call, &question.day_limits).await? {
         let whose = match used_up {
             UsedUp::Project => "本研究",
@@ -218,7 +226,11 @@ async fn settle_what_is_left(
 }
 
 /// The row and the transcript, committed before anything leaves.
-async fn note(pool: &PgPool, new: &NewCall<'_>, question: &Question<'_>) -> Result<i64, JobError> {
+async fn note(
+    pool: &PgPool,
+    new: &NewCall<'_>,
+    question: &Question<'_>,
+) -> Result<Option<i64>, JobError> {
     let mut tx = db::begin(pool).await?;
     if !question.said.is_empty() {
         trace::append(
@@ -243,7 +255,9 @@ async fn note(pool: &PgPool, new: &NewCall<'_>, question: &Question<'_>) -> Resu
             error.into()
         }
     })?;
-    tx.commit().await?;
+    if call.is_some() {
+        tx.commit().await?;
+    }
     Ok(call)
 }
 

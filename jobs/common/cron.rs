@@ -16,7 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     jobs::cron_skill::CronSkill,
     queue::{self, Job, NewJob, Wake, job::backoff},
-    store::schedules::{self, firings},
+    store::{
+        db,
+        schedules::{self, firings},
+    },
     types::catch_up,
 };
 
@@ -50,7 +53,7 @@ pub async fn tick(
     let mut ticked = Ticked::default();
     // After a very long silence there is more than one transaction should hold.
     loop {
-        let mut tx = pool.begin().await?;
+        let mut tx = db::begin(pool).await?;
         let Some(due) = schedules::lock_due(&mut tx, schedule, now).await? else {
             return Ok(ticked);
         };
@@ -95,7 +98,7 @@ pub async fn tick(
 /// The first failure, after all were tried.
 pub async fn round(pool: &PgPool, wake: &Wake, now: DateTime<Utc>) -> anyhow::Result<Ticked> {
     let due = {
-        let mut tx = pool.begin().await?;
+        let mut tx = db::begin(pool).await?;
         schedules::follow_changes(&mut tx, None, now).await?;
         let due = schedules::due(&mut tx, now).await?;
         tx.commit().await?;

@@ -12,7 +12,10 @@ use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
 use super::{AppState, body, error::Problem};
-use crate::store::idempotency::{self, Answer};
+use crate::store::{
+    db,
+    idempotency::{self, Answer},
+};
 
 /// A request's body and, when it has one, its `Idempotency-Key`.
 pub struct Request {
@@ -64,7 +67,7 @@ impl Request {
         route: &str,
         act: impl AsyncFnOnce(&mut PgConnection) -> Result<Done, Problem>,
     ) -> Result<Response, Problem> {
-        let mut tx = state.pool.begin().await?;
+        let mut tx = db::begin(&state.pool).await?;
         if let Some(answer) = self.earlier(&mut tx, route).await? {
             return Ok(answer);
         }

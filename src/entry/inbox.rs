@@ -8,7 +8,10 @@ use crate::{
     adapters::wecom::inbound::{Inbound, Kind},
     jobs::intent,
     queue::Wake,
-    store::inbox::{Channel, NewMessage},
+    store::{
+        db,
+        inbox::{Channel, NewMessage},
+    },
 };
 
 /// The inbox in Postgres. Cheap to clone.
@@ -38,7 +41,7 @@ impl ReceiveInbound for PgInbox {
             Kind::Text { .. } => json!({ "agent": inbound.agent, "sanitised": inbound.sanitised }),
             kind => json!({ "agent": inbound.agent, "sanitised": inbound.sanitised, "kind": kind }),
         };
-        let mut tx = self.pool.begin().await?;
+        let mut tx = db::begin(&self.pool).await?;
         let stored = intent::receive(
             &mut tx,
             &NewMessage {

@@ -76,7 +76,13 @@ impl Lease {
             "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}",
             self.length.as_millis().clamp(1, 3_600_000)
         );
-        let mut tx = pool.begin_with(AssertSqlSafe(begin)).await?;
+        // In a task of its own: a begin that is dropped half-way (a lost lease, a deadline) would leave its
+        // transaction open in the pool, and what is done on that connection next uncommitted.
+        let pool = pool.clone();
+        let opening = async move { pool.begin_with(AssertSqlSafe(begin)).await };
+        let mut tx = tokio::spawn(opening)
+            .await
+            .map_err(|_| sqlx::Error::WorkerCrashed)??;
         let fenced = fence(&mut tx, self, outcome).await?;
         if !fenced {
             return Err(SettleError::LostLease(self.job));

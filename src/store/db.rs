@@ -92,6 +92,8 @@ pub async fn connect(url: &SecretString, settings: &PoolSettings) -> Result<PgPo
             match PgConnection::connect_with(&options).await {
                 Ok(connection) => return connection.close().await,
                 Err(sqlx::Error::Io(error)) => failure = sqlx::Error::Io(error),
+                // It recovers from a crash, say.
+                Err(error) if is_on_its_way_up(&error) => failure = error,
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -137,6 +139,13 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     Ok(MIGRATOR.run(pool).await?)
 }
 
+/// The server is there and does not take connections yet (57P03, `cannot_connect_now`).
+fn is_on_its_way_up(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|answer| answer.code().as_deref() == Some("57P03"))
+}
+
 /// Opens a transaction. May be dropped while it waits, e.g. because a request was given up: a begin of the
 /// driver's own that is dropped half-way goes back to the pool with its transaction open, and what is done
 /// on that connection next is not committed.
@@ -144,9 +153,20 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
 /// # Errors
 /// The database failed.
 pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    begin_with(pool, "BEGIN").await
+}
+
+/// The same by a statement that begins with `BEGIN`.
+///
+/// # Errors
+/// The database failed.
+pub async fn begin_with(
+    pool: &PgPool,
+    statement: &'static str,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let pool = pool.clone();
     // In a task that nobody drops; a transaction that nobody takes is rolled back.
-    tokio::spawn(async move { pool.begin().await })
+    tokio::spawn(async move { pool.begin_with(statement).await })
         .await
         .map_err(|_| sqlx::Error::WorkerCrashed)?
 }
@@ -157,11 +177,7 @@ pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx
 /// # Errors
 /// The database failed.
 pub async fn begin_unflushed(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    let pool = pool.clone();
-    let begin = "BEGIN; SET LOCAL synchronous_commit = off";
-    tokio::spawn(async move { pool.begin_with(begin).await })
-        .await
-        .map_err(|_| sqlx::Error::WorkerCrashed)?
+    begin_with(pool, "BEGIN; SET LOCAL synchronous_commit = off").await
 }
 
 /// Whether every migration this program knows is applied. A database that is ahead of us is fine: it was

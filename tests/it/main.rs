@@ -7,6 +7,7 @@
 
 mod api;
 mod architecture;
+mod chaos_parts;
 mod cli;
 mod commands;
 mod cron;

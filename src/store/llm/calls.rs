@@ -102,15 +102,21 @@ pub async fn of_run(conn: &mut PgConnection, run: RunId) -> Result<(i64, i64), s
     Ok((row.calls, row.tokens))
 }
 
-/// Notes that a question is about to leave. Must be committed before it does.
+/// Notes that a question is about to leave. Must be committed before it does. `None`: the step was answered
+/// since the caller looked, and is not asked again.
 ///
 /// # Errors
 /// The database failed; a unique violation means that another attempt asks the same at this moment.
-pub async fn asked(conn: &mut PgConnection, call: &NewCall<'_>) -> Result<i64, sqlx::Error> {
+pub async fn asked(
+    conn: &mut PgConnection,
+    call: &NewCall<'_>,
+) -> Result<Option<i64>, sqlx::Error> {
     sqlx::query_scalar!(
         r#"INSERT INTO iit_llm_calls (project_id, run_id, step_no, ask, request_hash, prompt_version, provider, model,
                                       reserved_tokens, reserved_cost, job_id, attempt)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+           SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+           WHERE NOT EXISTS (SELECT 1 FROM iit_llm_calls
+                             WHERE run_id = $2 AND step_no = $3 AND state = 'answered')
            RETURNING id"#,
         call.project,
         call.run as RunId,
@@ -125,7 +131,7 @@ pub async fn asked(conn: &mut PgConnection, call: &NewCall<'_>) -> Result<i64, s
         call.job,
         call.attempt,
     )
-    .fetch_one(conn)
+    .fetch_optional(conn)
     .await
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use iit_manager::queue::{EnqueueError, JobError, NewJob, Outcome, SettleError, sweep::sweep};
+use iit_manager::{
+    queue::{EnqueueError, JobError, NewJob, Outcome, SettleError, Wake, sweep::sweep},
+    store,
+};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 
@@ -243,4 +246,26 @@ async fn the_table_refuses_rows_that_make_no_sense() {
         .await,
         1
     );
+}
+
+#[tokio::test]
+async fn what_is_dropped_while_its_transaction_opens_leaves_no_open_transaction_in_the_pool() {
+    let db = TestDb::new().await;
+    results_table(&db).await;
+    put(&db, job("work")).await;
+    let lease = claim_one(&db).await.lease;
+    let pool = db.another_pool(1).await;
+    let wake = Wake::new(uuid::Uuid::new_v4());
+    let mut written = 0;
+    // Dropped at every moment from before the begin is sent to after it is answered.
+    for after in (0..60).map(|n| Duration::from_micros(n * 25)) {
+        let _ = tokio::time::timeout(after, lease.settle(&pool, &wake, &Outcome::Done)).await;
+        let _ = tokio::time::timeout(after, store::db::begin(&pool)).await;
+        sqlx::query("INSERT INTO results VALUES ('next')")
+            .execute(&pool)
+            .await
+            .unwrap();
+        written += 1;
+        assert_eq!(results(&db).await.len(), written, "dropped after {after:?}");
+    }
 }
