@@ -7,7 +7,8 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// How long the message that tries may take before another one may: a token and two calls.
+/// How long the message that tries may take before another one may: a token and two calls. One whose worker
+/// died holds nobody up for so long: it tries only while its job holds its lease.
 const PROBE_S: f64 = 90.0;
 /// How soon to ask again while a message tries.
 const PROBED_S: f64 = 1.0;
@@ -47,7 +48,7 @@ pub enum Pass {
     },
 }
 
-/// Asks for a message to pass; `probe` names it if it is the one that tries. The caller's transaction
+/// Asks for a message to pass; `probe`, the lease of its job, names it if it is the one that tries. The caller's transaction
 /// decides whether it really does.
 ///
 /// # Errors
@@ -69,7 +70,10 @@ pub async fn pass(conn: &mut PgConnection, app: &str, probe: Uuid) -> Result<Pas
             r#"UPDATE iit_wecom_gate
                SET probe = $2, probe_until = clock_timestamp() + make_interval(secs => $3)
                WHERE app = $1 AND closed_until <= clock_timestamp()
-                 AND (probe_until IS NULL OR probe_until <= clock_timestamp())"#,
+                 AND (probe_until IS NULL OR probe_until <= clock_timestamp()
+                      OR NOT EXISTS (SELECT 1 FROM iit_jobs
+                                     WHERE state = 'running' AND lease_token = probe
+                                       AND lease_expires_at > clock_timestamp()))"#,
             app,
             probe,
             PROBE_S,

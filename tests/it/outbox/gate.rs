@@ -223,11 +223,56 @@ const NO: Refusal<'static> = Refusal {
     needs_person: false,
 };
 
+/// The lease of a job that runs.
+async fn leased(db: &TestDb) -> Uuid {
+    sqlx::query_scalar(
+        "INSERT INTO iit_jobs (queue, kind, payload, state, lease_token, lease_expires_at, worker)
+         VALUES ('deliver', 'probe', '{}', 'running', gen_random_uuid(), now() + interval '1 hour', gen_random_uuid())
+         RETURNING lease_token",
+    )
+    .fetch_one(&db.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_probe_whose_worker_died_holds_nobody_up_longer_than_its_lease() {
+    let db = TestDb::new().await;
+    let mut conn = db.pool.acquire().await.unwrap();
+    let (a, b) = (leased(&db).await, leased(&db).await);
+    let now = Refusal {
+        waits: &[0.0],
+        ..NO
+    };
+    wecom_gate::close(&mut conn, "app", a, &now).await.unwrap();
+    assert_eq!(
+        wecom_gate::pass(&mut conn, "app", a).await.unwrap(),
+        Pass::Probe
+    );
+    assert!(matches!(
+        wecom_gate::pass(&mut conn, "app", b).await.unwrap(),
+        Pass::Closed { .. }
+    ));
+    sqlx::query("UPDATE iit_jobs SET lease_expires_at = now() WHERE lease_token = $1")
+        .bind(a)
+        .execute(&db.pool)
+        .await
+        .unwrap();
+    assert_eq!(
+        wecom_gate::pass(&mut conn, "app", b).await.unwrap(),
+        Pass::Probe
+    );
+    assert!(
+        !wecom_gate::open(&mut conn, "app", a).await.unwrap(),
+        "too late"
+    );
+}
+
 #[tokio::test]
 async fn one_probe_at_a_time_and_another_when_it_never_comes_back() {
     let db = TestDb::new().await;
     let mut conn = db.pool.acquire().await.unwrap();
-    let (a, b) = (Uuid::new_v4(), Uuid::new_v4());
+    let (a, b) = (leased(&db).await, leased(&db).await);
     assert_eq!(
         wecom_gate::pass(&mut conn, "app", a).await.unwrap(),
         Pass::Open
