@@ -13,80 +13,76 @@ use crate::queue_side::SLOTS;
 use crate::report::{Figure, Target};
 use crate::samples::rate;
 
-/// Runs under way at a time.
+/// Runs begun in each turn.
 const TOGETHER: usize = 64;
-/// The end of the time is what counts: the dead rows are most by then.
-const PARTS: u32 = 4;
+/// Turns of each side. They alternate, so that what else the machine does falls on both; the last half
+/// counts: the dead rows are most by then.
+const TURNS: usize = 8;
 
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let time = Duration::from_secs(bench.amount(120, 8));
-    let free = once(bench, "free", time, false).await?;
-    let held = once(bench, "held", time, true).await?;
-    let last = |rates: &[f64]| rates.last().copied().unwrap_or(f64::NAN);
+    let turn = Duration::from_secs(bench.amount(15, 1));
+    let (free, held) = (base(bench, "free").await?, base(bench, "held").await?);
+    let mut holder = snapshot(&held).await?;
+    let begin = Instant::now();
+    let (mut free_rates, mut held_rates) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        free_rates.push(steps_per_s(&free, turn).await?);
+        held_rates.push(steps_per_s(&held, turn).await?);
+    }
+    let seconds = begin.elapsed().as_secs();
+    // A snapshot that was lost on the way would make the figure a lie.
+    sqlx::query("COMMIT").execute(&mut holder).await?;
+    holder.close().await?;
+    let dead = (dead(&free).await?, dead(&held).await?);
+    free.drop().await?;
+    held.drop().await?;
+    let last = |rates: &[f64]| rates.iter().skip(TURNS / 2).sum::<f64>();
     Ok(vec![
         Figure::new(
             "durable steps while a snapshot is held, of those without",
             Target::AtLeast(0.8),
-            last(&held.rates) / last(&free.rates),
+            last(&held_rates) / last(&free_rates),
             "×",
         )
         .detail(format!(
-            "quarters: {} steps/s, {} without",
-            listed(&held.rates),
-            listed(&free.rates)
+            "{} steps/s; {} without",
+            listed(&held_rates),
+            listed(&free_rates)
         ))
         .note(format!(
-            "runs of {STEPS} steps without end, {TOGETHER} under way, {SLOTS} slots, {} s each, the last quarters compared; \
-             another connection holds a REPEATABLE READ snapshot from the start. Dead rows at the end: {} held, {} without",
-            time.as_secs(),
-            held.dead,
-            free.dead
+            "runs of {STEPS} steps without end, {TOGETHER} more under way each turn, {SLOTS} slots; {TURNS} turns of {} s on \
+             each of two databases, the last half compared; on one of them another connection holds a REPEATABLE READ \
+             snapshot for all of the {seconds} s. Dead rows in the queue and the runs at the end: {} held, {} without",
+            turn.as_secs(),
+            dead.1,
+            dead.0
         )),
     ])
 }
 
-struct Quarters {
-    rates: Vec<f64>,
-    /// In the queue and the runs.
-    dead: i64,
-}
-
-async fn once(bench: &Bench, name: &str, time: Duration, hold: bool) -> Result<Quarters> {
+async fn base(bench: &Bench, name: &str) -> Result<Base> {
     let base = bench.place.database(name).await?;
     place::demo(&base, &[]).await?;
-    let holder = if hold {
-        Some(snapshot(&base).await?)
-    } else {
-        None
-    };
-    let chains = Chains::endless(&base, TOGETHER).await?;
-    tokio::time::sleep(time / 20).await;
-    let mut rates = Vec::new();
-    for _ in 0..PARTS {
-        let (begin, before) = (Instant::now(), chains.committed());
-        tokio::time::sleep(time / PARTS).await;
-        let done = chains.committed() - before;
-        ensure!(
-            done > 0,
-            "no step was committed in {} s",
-            (time / PARTS).as_secs()
-        );
-        rates.push(rate(done, begin.elapsed().as_secs_f64()));
-    }
+    Ok(base)
+}
+
+/// Steps a second over one turn.
+async fn steps_per_s(base: &Base, turn: Duration) -> Result<f64> {
+    let chains = Chains::endless(base, TOGETHER).await?;
+    let begin = Instant::now();
+    tokio::time::sleep(turn).await;
+    let (done, seconds) = (chains.committed(), begin.elapsed().as_secs_f64());
     chains.end().await;
-    if let Some(mut holder) = holder {
-        // A snapshot that was lost on the way would make the figure a lie.
-        sqlx::query("COMMIT").execute(&mut holder).await?;
-        holder.close().await?;
-    }
-    let dead = base
-        .count(
-            "SELECT coalesce(sum(n_dead_tup), 0)::int8 FROM pg_stat_user_tables
-             WHERE relname IN ('iit_jobs', 'iit_task_run')",
-        )
-        .await?;
-    base.drop().await?;
-    Ok(Quarters { rates, dead })
+    ensure!(done > 0, "no step was committed in {seconds:.0} s");
+    Ok(rate(done, seconds))
+}
+
+async fn dead(base: &Base) -> Result<i64> {
+    base.count(
+        "SELECT coalesce(sum(n_dead_tup), 0)::int8 FROM pg_stat_user_tables
+         WHERE relname IN ('iit_jobs', 'iit_task_run')",
+    )
+    .await
 }
 
 /// A transaction that has read the queue once and now only stays open.
