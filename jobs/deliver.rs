@@ -88,6 +88,10 @@ impl Handle for Deliver {
             )));
         };
         let pool = &services.pool;
+        let hold = Hold {
+            job: lease.job,
+            token: lease.token,
+        };
         let (message, parts) = {
             let mut conn = pool.acquire().await?;
             let Some(message) = outbox::get(&mut conn, self.outbox).await? else {
@@ -95,7 +99,7 @@ impl Handle for Deliver {
             };
             let parts = outbox_parts::of(&mut conn, self.outbox, REPEATABLE_S).await?;
             for part in parts.iter().filter(|part| part.state == "sending") {
-                outbox_parts::unclear(&mut conn, self.outbox, part.no).await?;
+                outbox_parts::left_unclear(&mut conn, self.outbox, part.no, hold).await?;
             }
             (message, parts)
         };
@@ -105,10 +109,7 @@ impl Handle for Deliver {
             app: wecom.app(),
             member: &self.to,
             outbox: self.outbox,
-            hold: Hold {
-                job: lease.job,
-                token: lease.token,
-            },
+            hold,
         };
         let begun = Instant::now();
         let mut first = true;

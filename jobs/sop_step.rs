@@ -383,7 +383,8 @@ impl SopStep {
             notice::tell(services, settlement, file, &notice.to, &notice.text).await?;
         }
         if state.is_running() {
-            self.go_on(settlement, &at_hand.skill, &done.walk).await?;
+            self.go_on(settlement, lease, &at_hand.skill, &done.walk)
+                .await?;
         } else {
             stopped(services, settlement, run.id).await?;
         }
@@ -424,7 +425,8 @@ impl SopStep {
         };
         runs::append_steps(settlement.conn(), &[step]).await?;
         self.note(&mut settlement, &talk).await?;
-        self.go_on(&mut settlement, &at_hand.skill, walk).await?;
+        self.go_on(&mut settlement, lease, &at_hand.skill, walk)
+            .await?;
         Ok(settlement.commit().await?)
     }
 
@@ -441,6 +443,7 @@ impl SopStep {
     async fn go_on(
         &self,
         settlement: &mut Settlement,
+        lease: &Lease,
         skill: &CompiledSkill,
         walk: &Walk,
     ) -> Result<(), JobError> {
@@ -451,7 +454,7 @@ impl SopStep {
         };
         let queue = steps::queue_for(skill, walk);
         settlement
-            .enqueue(NewJob::of(&next)?.on_queue(queue))
+            .enqueue(NewJob::of(&next)?.on_queue(queue).priority(lease.priority))
             .await?;
         Ok(())
     }

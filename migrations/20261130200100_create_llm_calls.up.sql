@@ -32,6 +32,7 @@ CREATE TABLE iit_schema.iit_llm_calls (
     state              TEXT NOT NULL DEFAULT 'asked' CONSTRAINT llm_call_state_is_known
                        CHECK (state IN ('asked', 'answered', 'failed')),
     maybe_billed       BOOLEAN NOT NULL DEFAULT false,
+    refused            BOOLEAN NOT NULL DEFAULT false,
     reply              TEXT,
     error              TEXT,
     prompt_tokens      INT,
@@ -52,6 +53,7 @@ CREATE TABLE iit_schema.iit_llm_calls (
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE iit_schema.iit_llm_calls IS 'One row a request. It is committed before the request leaves; the reply is committed, as it came, before anything uses it.';
 COMMENT ON COLUMN iit_schema.iit_llm_calls.maybe_billed IS 'Asked, and no answer came: the provider may have charged for it.';
+COMMENT ON COLUMN iit_schema.iit_llm_calls.refused IS 'The server took offence at the request itself.';
 COMMENT ON COLUMN iit_schema.iit_llm_calls.reserved_cost IS 'In millionths of a yuan, as cost.';
 COMMENT ON COLUMN iit_schema.iit_llm_calls.day IS 'The budget day (UTC) it counts for.';
 CREATE INDEX iit_llm_calls_open ON iit_schema.iit_llm_calls (asked_at) WHERE NOT settled;

@@ -23,7 +23,7 @@ use crate::{
     store::{
         db,
         llm::{
-            calls::{self, Call, NewCall, Used},
+            calls::{self, Call, Failure, NewCall, Used},
             providers::{self, Admission, Trouble},
             spend::{self, DayLimits, UsedUp},
         },
@@ -38,6 +38,11 @@ const MOST_ASKS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// A breaker is looked at again after this long at the latest.
 const LONGEST_SNOOZE: Duration = Duration::from_secs(60);
+/// How long the note of an outcome is tried again while the database is away.
+const NOTE_FOR: Duration = Duration::from_secs(30);
+const NOTE_AGAIN: Duration = Duration::from_millis(200);
+/// The shortest time a server that says "slow down" is left alone, whatever it asks for.
+const SHORTEST_BUSY: Duration = Duration::from_secs(1);
 /// How long a server that says "slow down" and not for how long is left alone.
 const BUSY: Duration = Duration::from_secs(20);
 
@@ -88,25 +93,47 @@ pub async fn ask(
     lease: &Lease,
     question: &Question<'_>,
 ) -> Result<Asked, JobError> {
-    let mut conn = services.pool.acquire().await?;
-    let before = calls::of_step(&mut conn, question.run, question.step).await?;
-    settle_what_is_left(&services.pool, &mut conn, &before).await?;
+    let before = {
+        let mut conn = services.pool.acquire().await?;
+        calls::of_step(&mut conn, question.run, question.step).await?
+    };
+    if !question.said.is_empty() && !before.is_empty() {
+        return Err(stale());
+    }
+    settle_what_is_left(&services.pool, &before).await?;
     if let Some(call) = before.iter().find(|call| call.state == "answered") {
         return known(call, &before, question.request.max_tokens);
     }
-    if before.len() >= MOST_ASKS {
+    let asks = before.iter().filter(|call| call.counts()).count();
+    if asks >= MOST_ASKS {
         return Ok(Asked::Unavailable(format!(
-            "同一问题已向大模型提问 {} 次均无答复，转人工复核",
-            before.len()
+            "同一问题已向大模型提问 {asks} 次均无答复，转人工复核"
         )));
     }
+    // A server that does not know the JSON mode refuses the first question; the next goes without.
+    let request = ChatRequest {
+        json: question.request.json && before.iter().all(|call| !call.refused),
+        ..question.request.clone()
+    };
+    let prompt = request.prompt_tokens_at_most();
+    let answer = i64::from(request.max_tokens);
+    let mut conn = services.pool.acquire().await?;
+    let (asked_so_far, used_so_far) = calls::of_run(&mut conn, question.run).await?;
+    let (most_calls, most_tokens) = question.run_limits;
+    if asked_so_far >= most_calls || used_so_far + prompt + answer > most_tokens {
+        return Ok(Asked::Unavailable(
+            "这次核查的大模型额度已用完，转人工复核".to_owned(),
+        ));
+    }
     let probe = model.timeout + Duration::from_secs(5);
+    let admission = providers::admit(&mut conn, &model.provider, probe).await?;
+    let is_probe = admission == Admission::Probe;
     if let Admission::Open {
         wait,
         since,
         wants_person,
         reason,
-    } = providers::admit(&mut conn, &model.provider, probe).await?
+    } = admission
     {
         if wants_person || since > PATIENCE {
             return Ok(Asked::Unavailable(format!(
@@ -114,20 +141,6 @@ pub async fn ask(
             )));
         }
         return Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)));
-    }
-    // A server that does not know the JSON mode refuses the first question; the next goes without.
-    let request = ChatRequest {
-        json: question.request.json && before.iter().all(|call| call.state != "failed"),
-        ..question.request.clone()
-    };
-    let prompt = request.prompt_tokens_at_most();
-    let answer = i64::from(request.max_tokens);
-    let (asked_so_far, used_so_far) = calls::of_run(&mut conn, question.run).await?;
-    let (most_calls, most_tokens) = question.run_limits;
-    if asked_so_far >= most_calls || used_so_far + prompt + answer > most_tokens {
-        return Ok(Asked::Unavailable(
-            "这次核查的大模型额度已用完，转人工复核".to_owned(),
-        ));
     }
     let ask = i32::try_from(before.len())
         .unwrap_or(i32::MAX)
@@ -149,6 +162,9 @@ pub async fn ask(
     drop(conn);
     let Some(call) = note(&services.pool, &new, question).await? else {
         // Another attempt, whose lease may be gone, was answered since we looked.
+        if !question.said.is_empty() {
+            return Err(stale());
+        }
         let mut conn = services.pool.acquire().await?;
         let now = calls::of_step(&mut conn, question.run, question.step).await?;
         return match now.iter().find(|call| call.state == "answered") {
@@ -162,13 +178,17 @@ pub async fn ask(
             UsedUp::All => "全部研究",
         };
         let why = format!("{whose}今日的大模型额度已用完，转人工复核");
-        calls::failed(
-            &mut *services.pool.acquire().await?,
-            call,
-            "over budget",
-            false,
-        )
-        .await?;
+        let mut conn = services.pool.acquire().await?;
+        let failure = Failure {
+            error: "over budget",
+            maybe_billed: false,
+            refused: false,
+        };
+        calls::failed(&mut conn, call, failure).await?;
+        if is_probe {
+            providers::put_back_probe(&mut conn, &model.provider).await?;
+        }
+        drop(conn);
         settle(&services.pool, call).await?;
         return Ok(Asked::Unavailable(why));
     }
@@ -187,8 +207,14 @@ pub async fn ask(
                 tokens: earlier + tokens,
             })
         }
-        Err(error) => no_answer(&error, json, lease.attempt),
+        Err(error) => no_answer(&error, json, lease.attempt, ask),
     }
+}
+
+/// Another attempt began this thread since we looked: what it showed the model is to be read first, since an
+/// answer is judged by what was shown.
+fn stale() -> JobError {
+    JobError::Snooze(Duration::ZERO)
 }
 
 /// An answer of an earlier attempt: used as it is, never asked for again.
@@ -204,11 +230,7 @@ fn known(call: &Call, all: &[Call], max_tokens: u32) -> Result<Asked, JobError> 
 }
 
 /// Questions of earlier attempts that nobody waits for any more: perhaps billed, and counted as spent.
-async fn settle_what_is_left(
-    pool: &PgPool,
-    conn: &mut PgConnection,
-    before: &[Call],
-) -> Result<(), sqlx::Error> {
+async fn settle_what_is_left(pool: &PgPool, before: &[Call]) -> Result<(), sqlx::Error> {
     let lost: Vec<i64> = before
         .iter()
         .filter(|call| call.state == "asked" && !call.settled)
@@ -217,7 +239,7 @@ async fn settle_what_is_left(
     if !lost.is_empty() {
         tracing::warn!(calls = ?lost, "llm.call.maybe_billed");
         metrics::counter!("iit_llm_maybe_billed_total").increment(lost.len() as u64);
-        calls::lost(conn, &lost).await?;
+        calls::lost(&mut *pool.acquire().await?, &lost).await?;
     }
     for call in before.iter().filter(|call| !call.settled) {
         settle(pool, call.id).await?;
@@ -232,32 +254,22 @@ async fn note(
     question: &Question<'_>,
 ) -> Result<Option<i64>, JobError> {
     let mut tx = db::begin(pool).await?;
-    if !question.said.is_empty() {
-        trace::append(
-            &mut tx,
-            question.run,
-            question.step,
-            question.thread,
-            question.said,
-        )
-        .await?;
-    }
+    // First the row: of two attempts at the same question the second waits here, and leaves the transcript
+    // alone.
     let call = calls::asked(&mut tx, new).await.map_err(|error| {
         let same = error
             .as_database_error()
             .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
-        if same {
-            // A worker that lost its lease without knowing is at the same question; it will find out.
-            JobError::retry(anyhow!(
-                "another attempt asks the same question at this moment"
-            ))
-        } else {
-            error.into()
-        }
+        if same { stale() } else { error.into() }
     })?;
-    if call.is_some() {
-        tx.commit().await?;
+    if call.is_none() {
+        return Ok(None);
     }
+    if !question.said.is_empty() {
+        let (run, step) = (question.run, question.step);
+        trace::append(&mut tx, run, step, question.thread, question.said).await?;
+    }
+    tx.commit().await?;
     Ok(call)
 }
 
@@ -306,38 +318,34 @@ async fn call_and_note(
     let task = model.calls.spawn(async move {
         let started = tokio::time::Instant::now();
         let outcome = client.chat(&request, &key).await;
-        let name = if outcome.is_ok() { "answered" } else { "failed" };
+        let name = if outcome.is_ok() {
+            "answered"
+        } else {
+            "failed"
+        };
         metrics::histogram!("iit_llm_call_seconds", "outcome" => name)
             .record(started.elapsed().as_secs_f64());
-        let mut conn = pool.acquire().await?;
-        match &outcome {
-            Ok(answer) => {
-                let used = answer.reply.usage.map(|used| Used {
-                    prompt: i32::try_from(used.prompt).unwrap_or(i32::MAX),
-                    completion: i32::try_from(used.completion).unwrap_or(i32::MAX),
-                    cost: price.of(used.prompt, used.completion),
-                });
-                calls::answered(&mut conn, call, &answer.body, used).await?;
-                if let Some(used) = used {
-                    let model = client.model().to_owned();
-                    #[expect(clippy::cast_precision_loss, reason = "prices are far below 2^52")]
-                    let yuan = used.cost as f64 / 1e6;
-                    metrics::gauge!("iit_llm_cost_cny_total", "model" => model.clone())
-                        .increment(yuan);
-                    for (kind, n) in [("prompt", used.prompt), ("completion", used.completion)] {
-                        metrics::counter!("iit_llm_tokens_total", "model" => model.clone(), "type" => kind)
-                            .increment(u64::try_from(n).unwrap_or(0));
-                    }
-                }
-            }
-            Err(error) => {
-                tracing::warn!(call.id = call, %error, "llm.call.failed");
-                let billed = error.maybe_billed();
-                calls::failed(&mut conn, call, &error.to_string(), billed).await?;
-            }
+        let used = outcome.as_ref().ok().and_then(|answer| {
+            let used = answer.reply.usage?;
+            Some(Used {
+                prompt: i32::try_from(used.prompt).unwrap_or(i32::MAX),
+                completion: i32::try_from(used.completion).unwrap_or(i32::MAX),
+                cost: price.of(used.prompt, used.completion),
+            })
+        });
+        if let Some(used) = used {
+            count(client.model(), used);
         }
-        tell_breaker(&mut conn, &provider, outcome.as_ref().err()).await?;
-        drop(conn);
+        if let Err(error) = &outcome {
+            tracing::warn!(call.id = call, %error, "llm.call.failed");
+        }
+        note_outcome(&pool, call, &outcome, used).await?;
+        tell_breaker(
+            &mut *pool.acquire().await?,
+            &provider,
+            outcome.as_ref().err(),
+        )
+        .await?;
         settle(&pool, call).await?;
         Ok::<_, sqlx::Error>(outcome)
     });
@@ -345,6 +353,50 @@ async fn call_and_note(
         Ok(noted) => Ok(noted?),
         Err(error) => Err(JobError::retry(anyhow!("the call ended badly: {error}"))),
     }
+}
+
+/// What was paid for is noted even if the database is away for a moment.
+async fn note_outcome(
+    pool: &PgPool,
+    call: i64,
+    outcome: &Result<Answer, LlmError>,
+    used: Option<Used>,
+) -> Result<(), sqlx::Error> {
+    let until = tokio::time::Instant::now() + NOTE_FOR;
+    loop {
+        let noted = async {
+            let mut conn = pool.acquire().await?;
+            match outcome {
+                Ok(answer) => calls::answered(&mut conn, call, &answer.body, used).await,
+                Err(error) => {
+                    let failure = Failure {
+                        error: &error.to_string(),
+                        maybe_billed: error.maybe_billed(),
+                        refused: matches!(error, LlmError::Refused { .. }),
+                    };
+                    calls::failed(&mut conn, call, failure).await
+                }
+            }
+        };
+        match noted.await {
+            Err(error) if tokio::time::Instant::now() < until => {
+                tracing::warn!(call.id = call, %error, "llm.note.again");
+                tokio::time::sleep(NOTE_AGAIN).await;
+            }
+            noted => return noted,
+        }
+    }
+}
+
+/// What a call used, for the metrics page.
+fn count(model: &str, used: Used) {
+    for (kind, n) in [("prompt", used.prompt), ("completion", used.completion)] {
+        metrics::counter!("iit_llm_tokens_total", "model" => model.to_owned(), "type" => kind)
+            .increment(u64::try_from(n).unwrap_or(0));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "prices are far below 2^52")]
+    let yuan = used.cost as f64 / 1e6;
+    metrics::gauge!("iit_llm_cost_cny_total", "model" => model.to_owned()).increment(yuan);
 }
 
 async fn tell_breaker(
@@ -357,7 +409,7 @@ async fn tell_breaker(
     };
     let trouble = match error {
         LlmError::NoCredit { .. } | LlmError::BadKey { .. } => Trouble::WantsPerson,
-        LlmError::RateLimited { retry_after } => Trouble::Busy(retry_after.unwrap_or(BUSY)),
+        LlmError::RateLimited { retry_after } => Trouble::Busy(busy(*retry_after)),
         LlmError::NotSent { .. } | LlmError::NoAnswer | LlmError::Trouble { .. } => {
             Trouble::Failing
         }
@@ -371,20 +423,23 @@ async fn tell_breaker(
     Ok(())
 }
 
-/// How a call without an answer ends the attempt.
-fn no_answer(error: &LlmError, json: bool, attempt: i32) -> Result<Asked, JobError> {
+/// How long a server that asks to slow down is left alone.
+fn busy(retry_after: Option<Duration>) -> Duration {
+    retry_after.unwrap_or(BUSY).max(SHORTEST_BUSY)
+}
+
+/// How a call without an answer, the `ask`th of its step, ends the attempt.
+fn no_answer(error: &LlmError, json: bool, attempt: i32, ask: i32) -> Result<Asked, JobError> {
     match error {
-        LlmError::Refused { .. } if json => Err(JobError::Retry {
-            why: error.clone().into(),
-            after: Some(Duration::ZERO),
-        }),
+        LlmError::Refused { .. } if json => Err(JobError::Snooze(Duration::ZERO)),
         LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => Ok(
             Asked::Unavailable(format!("{error}，软规则未执行，转人工复核")),
         ),
-        // The breaker holds everybody back; this uses up no attempt.
-        LlmError::RateLimited { retry_after } => Err(JobError::Snooze(
-            retry_after.unwrap_or(BUSY).min(LONGEST_SNOOZE),
-        )),
+        // The breaker holds everybody back, and its patience ends it; this uses up no attempt.
+        LlmError::RateLimited { retry_after } => {
+            Err(JobError::Snooze(busy(*retry_after).min(LONGEST_SNOOZE)))
+        }
+        LlmError::NotSent { .. } => Err(JobError::Snooze(backoff(ask))),
         _ => Err(JobError::Retry {
             why: error.clone().into(),
             after: Some(backoff(attempt)),

@@ -197,7 +197,7 @@ async fn settle_page(
                 step: i32::try_from(one.outcomes.len()).unwrap_or(i32::MAX),
                 review: None,
             };
-            NewJob::of(&step).map(|job| job.on_queue(one.queue).priority(PRIORITY))
+            NewJob::of(&step).map(|job| job.on_queue(one.queue).priority(lease.priority))
         })
         .collect::<Result<_, _>>()?;
     settlement.enqueue_many(&next).await?;

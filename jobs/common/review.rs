@@ -61,7 +61,16 @@ pub async fn question(
         values,
     };
     let fingerprint = finding.fingerprint(&run.project);
-    let verdict = ledger::verdict(&mut conn, &fingerprint, &finding.values).await?;
+    // What rests on no value is the same for any data: nobody's word on it holds for another time.
+    let rests_on_data = !finding.values.is_empty()
+        && found
+            .iter()
+            .flat_map(|step| &step.findings)
+            .all(|finding| !finding.values.is_empty());
+    let verdict = match rests_on_data {
+        true => ledger::verdict(&mut conn, &fingerprint, &finding.values).await?,
+        false => None,
+    };
     Ok(Question {
         finding,
         answered_before: verdict.map(review_of),

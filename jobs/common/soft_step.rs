@@ -111,6 +111,12 @@ pub async fn judge(
         let data = stored_data(&kept)?;
         (kept, data, None)
     };
+    if let Some(field) = data.withheld_for(instruction) {
+        let why = format!(
+            "核查要求涉及标为身份信息的字段 {field}，不发送给大模型，软规则未执行，转人工复核"
+        );
+        return Ok(Judged::without_model(why));
+    }
     let corrections = said
         .iter()
         .filter(|entry| entry.kind == "correction")
@@ -149,19 +155,14 @@ pub async fn judge(
     };
     let mut said = vec![Entry::new("reply", answer)];
     let turn = match judged {
-        Ok(judgement) => Turn::Decided(found(skill, node, &run.record, judgement)),
+        Ok(judgement) => Turn::Decided(found(skill, node, &data, judgement)),
         Err(why) if corrections + 1 < TRIES => {
             said.push(Entry::new("correction", soft::correction(&why)));
             Turn::Again(why)
         }
         Err(why) => {
             let reason = format!("大模型 {TRIES} 次回答均不能用（{why}）");
-            Turn::Decided(found(
-                skill,
-                node,
-                &run.record,
-                Judgement::Unable { reason },
-            ))
+            Turn::Decided(found(skill, node, &data, Judgement::Unable { reason }))
         }
     };
     Ok(Judged {
@@ -227,9 +228,15 @@ fn parts(said: &[Entry]) -> Vec<Said<'_>> {
 
 /// A judgement as the SOP takes it. One finding a node and record: on a re-run it is the same one, whatever
 /// the model quotes this time.
-fn found(skill: &CompiledSkill, node: &str, record: &str, judgement: Judgement) -> Found {
+fn found(skill: &CompiledSkill, node: &str, data: &Data, judgement: Judgement) -> Found {
+    // It rests on all that was shown, not on the quotes alone: a person's word on it ends when any of it
+    // changes.
+    let shown = FieldValue {
+        field: "所示数据指纹".to_owned(),
+        value: Some(data.fingerprint()),
+    };
     let finding = |outcome, severity, message, evidence: Vec<soft::verdict::Evidence>| Finding {
-        record: record.to_owned(),
+        record: data.record.clone(),
         event: None,
         instance: None,
         rule: skill.node_key(node),
@@ -237,7 +244,7 @@ fn found(skill: &CompiledSkill, node: &str, record: &str, judgement: Judgement) 
         outcome,
         severity,
         message,
-        values: evidence.into_iter().map(quoted).collect(),
+        values: evidence.into_iter().map(quoted).chain([shown]).collect(),
     };
     match judgement {
         Judgement::Pass { reason, .. } => Found {

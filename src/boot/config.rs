@@ -49,17 +49,23 @@ impl Config {
         let get = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
         let defaults = WorkerSettings::default();
         let lease_s: u64 = number(&get, "IIT_LEASE_S", 1, 3600)?.unwrap_or(30);
+        let llm = LlmConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?;
+        // A call that is cut off is paid for, and paid for again.
+        let drain = llm.as_ref().map_or(defaults.drain, |llm| {
+            defaults.drain.max(llm.timeout + Duration::from_secs(5))
+        });
         Ok(Self {
             bind: parsed(&get, "IIT_BIND", "an address such as 127.0.0.1:8080")?
                 .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
             public_url: get("IIT_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned()),
             api_token: get("IIT_API_TOKEN").map(SecretString::from),
             wecom: WecomConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
-            llm: LlmConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
+            llm,
             worker: WorkerSettings {
                 concurrency: number(&get, "IIT_WORKER_CONCURRENCY", 1, 256)?
                     .unwrap_or(defaults.concurrency),
                 lease: Duration::from_secs(lease_s),
+                drain,
                 ..defaults
             },
             job_history: Duration::from_secs(

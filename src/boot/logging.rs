@@ -4,10 +4,12 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Logging of a process that stays: at `usual` unless `RUST_LOG` says otherwise, as text for a terminal
+/// Logging of a process that stays (async-openai is kept quiet: it logs bodies it can't read): at `usual` unless `RUST_LOG` says otherwise, as text for a terminal
 /// and JSON for a log collector. Called twice, the second call changes nothing.
 pub fn start(usual: &str) {
-    with_filter(&format!("{usual},sqlx=warn,apalis_core=warn,hyper=warn"));
+    with_filter(&format!(
+        "{usual},sqlx=warn,apalis_core=warn,hyper=warn,async_openai=off"
+    ));
 }
 
 /// Logging of a command that answers and ends: nothing unless `RUST_LOG` asks for it. What such a command

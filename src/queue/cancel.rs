@@ -82,6 +82,7 @@ pub async fn cancel(
                     queue: job.queue,
                     group: job.group_key,
                     length: PATIENCE,
+                    priority: 0,
                     limited: false,
                 },
             };

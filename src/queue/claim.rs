@@ -230,6 +230,7 @@ pub(super) async fn take(
                 queue: ask.queue.to_owned(),
                 group: row.group_key,
                 length: ask.lease,
+                priority: row.priority,
                 limited: ask.limited,
             },
         })

@@ -28,6 +28,8 @@ pub struct Lease {
     pub queue: String,
     /// Its group, whose next job becomes claimable when this one ends.
     pub group: Option<String>,
+    /// The job's priority, for the jobs it leads to.
+    pub priority: i16,
     /// How long it lasts unrenewed.
     pub length: Duration,
     /// Its queue has a limit over all processes: its end makes room for another.

@@ -147,3 +147,27 @@ pub async fn unclear(conn: &mut PgConnection, id: OutboxId, no: i32) -> Result<(
     .await?;
     Ok(())
 }
+
+/// Marks a part that an earlier attempt left `sending` as unclear, while this attempt holds the job.
+///
+/// # Errors
+/// The database failed.
+pub async fn left_unclear(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+    hold: Hold,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = 'unknown'
+           WHERE outbox_id = $1 AND no = $2 AND state = 'sending'
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
+        id as OutboxId,
+        no,
+        hold.job,
+        hold.token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -63,16 +63,23 @@ impl ChatRequest {
             .collect()
     }
 
-    /// How many tokens the prompt has at most, without the model's own tokeniser: a Chinese character
-    /// counts as one, three bytes of ASCII as one, and each message has a few of its own.
+    /// How many tokens the prompt has at most, without the model's own tokeniser: three letters or blanks
+    /// count as one, every digit and every sign as one (some models take digits one by one), any other
+    /// character as two, and each message has a few of its own.
     #[must_use]
     pub fn prompt_tokens_at_most(&self) -> i64 {
         self.messages
             .iter()
             .map(|message| {
-                let ascii = message.content.bytes().filter(u8::is_ascii).count();
-                let other = message.content.chars().filter(|c| !c.is_ascii()).count();
-                i64::try_from(ascii.div_ceil(3) + other + 8).unwrap_or(i64::MAX / 4)
+                let (mut letters, mut signs, mut others) = (0_usize, 0, 0);
+                for c in message.content.chars() {
+                    match c {
+                        'a'..='z' | 'A'..='Z' | ' ' => letters += 1,
+                        c if c.is_ascii() => signs += 1,
+                        _ => others += 1,
+                    }
+                }
+                i64::try_from(letters.div_ceil(3) + signs + 2 * others + 8).unwrap_or(i64::MAX / 4)
             })
             .sum()
     }

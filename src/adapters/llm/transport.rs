@@ -54,7 +54,10 @@ impl tower::Service<HttpRequestFactory> for Checked {
                 let said = Said::read(&body);
                 return Err(LlmError::of_status(status.as_u16(), &said, retry_after));
             }
-            if serde_json::from_slice::<IgnoredAny>(&body).is_err() {
+            // The library reads it as text, which this check of the form alone does not.
+            let is_json = std::str::from_utf8(&body)
+                .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+            if !is_json {
                 return Err(LlmError::Unreadable {
                     why: "it is no JSON",
                 });

@@ -5,20 +5,28 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{dictionary::Dictionary, record::Record};
+use sha2::{Digest, Sha256};
+
+use crate::types::{
+    dictionary::{Dictionary, ValueType, checkbox_column},
+    record::Record,
+};
 
 /// Most characters of data a model is shown. What is longer is not cut: a judgement on a part could pass
 /// over what decides.
 const MOST_CHARS: usize = 40_000;
 
-/// One record as shown. Blank cells are left out, and so are fields that identify a person and columns the
-/// dictionary does not know.
+/// One record as shown. Blank cells are left out, and so are columns the dictionary does not know. Fields
+/// that identify a person are named, not shown: left out without a word they would pass for blank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data {
     /// Record id.
     pub record: String,
     /// What the fields mean that occur in the rows.
     pub fields: BTreeMap<String, FieldNote>,
+    /// Fields that have a value which is not shown, with what people see.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub withheld: BTreeMap<String, String>,
     /// The rows that have anything to show.
     pub rows: Vec<DataRow>,
 }
@@ -28,7 +36,7 @@ pub struct Data {
 pub struct FieldNote {
     /// What people see.
     pub label: String,
-    /// The choices that occur, by code.
+    /// The choices that were made: by code, of a checkbox by the column that is ticked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
 }
@@ -60,6 +68,7 @@ impl Data {
     /// [`TooLarge`].
     pub fn of(record: &Record, dictionary: &Dictionary) -> Result<Self, TooLarge> {
         let mut fields = BTreeMap::new();
+        let mut withheld = BTreeMap::new();
         let mut rows = Vec::new();
         let id_field = dictionary
             .record_id_field()
@@ -70,28 +79,32 @@ impl Data {
                 let Some(value) = row.cell(at).map(str::trim).filter(|v| !v.is_empty()) else {
                     continue;
                 };
-                let (name, code) = match column.split_once("___") {
-                    Some((name, code)) => (name, Some(code)),
-                    None => (column.as_str(), None),
-                };
+                let name = column
+                    .split_once("___")
+                    .map_or(column.as_str(), |(name, _)| name);
                 let Some(field) = dictionary.field(name) else {
                     continue;
                 };
-                if field.identifier || Some(name) == id_field {
+                if Some(name) == id_field {
+                    continue;
+                }
+                if field.identifier {
+                    withheld.insert(name.to_owned(), field.label.clone());
                     continue;
                 }
                 let note = fields.entry(name.to_owned()).or_insert_with(|| FieldNote {
                     label: field.label.clone(),
                     choices: BTreeMap::new(),
                 });
-                let code = code.unwrap_or(value);
-                let choice = field
-                    .choices
-                    .iter()
-                    .find(|choice| choice.code.eq_ignore_ascii_case(code));
-                if let Some(choice) = choice {
-                    note.choices
-                        .insert(choice.code.clone(), choice.label.clone());
+                let is_box = field.value_type() == ValueType::Codes;
+                let chosen = field.choices.iter().find(|choice| match is_box {
+                    true => value == "1" && checkbox_column(name, &choice.code) == *column,
+                    false => choice.code == value,
+                });
+                if let Some(choice) = chosen {
+                    // By what stands in the data, so that a quote is looked up as it was shown.
+                    let shown = if is_box { column } else { &choice.code };
+                    note.choices.insert(shown.clone(), choice.label.clone());
                 }
                 values.insert(column.clone(), value.to_owned());
             }
@@ -107,6 +120,7 @@ impl Data {
         let data = Self {
             record: record.id.clone(),
             fields,
+            withheld,
             rows,
         };
         let chars = data.to_json().chars().count();
@@ -142,15 +156,34 @@ impl Data {
             .filter_map(move |row| row.values.get(column).map(String::as_str))
     }
 
-    /// Whether `quote` stands word for word in `value` of `column`, or in the label of its choice.
+    /// Whether `quote` stands word for word in `value` of `column`, or in the label of the choice made there.
+    /// A box that is not ticked is no choice: its label proves nothing.
     #[must_use]
     pub fn quotes(&self, column: &str, value: &str, quote: &str) -> bool {
-        let (name, code) = column.split_once("___").unwrap_or((column, value));
-        value.contains(quote)
-            || self
-                .fields
-                .get(name)
-                .and_then(|note| note.choices.get(code))
-                .is_some_and(|label| label.contains(quote))
+        let (name, shown) = match column.split_once("___") {
+            Some((name, _)) => (name, (value == "1").then_some(column)),
+            None => (column, Some(value)),
+        };
+        let label = shown.and_then(|shown| self.fields.get(name)?.choices.get(shown));
+        value.contains(quote) || label.is_some_and(|label| label.contains(quote))
+    }
+
+    /// The first withheld field that `instruction` speaks of, by its name or by what people see.
+    #[must_use]
+    pub fn withheld_for(&self, instruction: &str) -> Option<&str> {
+        self.withheld
+            .iter()
+            .find(|(name, label)| {
+                instruction.contains(name.as_str())
+                    || (!label.is_empty() && instruction.contains(label.as_str()))
+            })
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Stands for all that was shown: other data, another value. SHA-256, shortened.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let digest = Sha256::digest(self.to_json());
+        digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
     }
 }

@@ -39,10 +39,14 @@ fn data() -> Data {
     };
     Data {
         record: "P001".to_owned(),
+        withheld: BTreeMap::from([("name".to_owned(), "姓名".to_owned())]),
         fields: BTreeMap::from([
             ("history".to_owned(), note("既往史", &[])),
             ("sex".to_owned(), note("性别", &[("2", "女")])),
-            ("symptom".to_owned(), note("症状", &[("3", "咳嗽")])),
+            (
+                "symptom".to_owned(),
+                note("症状", &[("symptom___3", "咳嗽")]),
+            ),
         ]),
         rows: vec![
             row(
@@ -100,6 +104,28 @@ fn a_quote_is_looked_for_at_the_place_it_cites_in_the_value_or_the_label_of_its_
             "{invented}"
         );
     }
+}
+
+#[test]
+fn the_label_of_a_box_that_is_not_ticked_proves_nothing() {
+    let mut data = data();
+    let answered = |data: &Data| {
+        let cited = cited(json!("v2"), json!(2), "symptom___3", "咳嗽");
+        judge(&answer("pass", cited), data).unwrap()
+    };
+    assert!(matches!(answered(&data), Judgement::Pass { .. }));
+    data.rows[1]
+        .values
+        .insert("symptom___3".to_owned(), "0".to_owned());
+    assert!(matches!(answered(&data), Judgement::Unable { .. }));
+}
+
+#[test]
+fn an_instruction_about_a_withheld_field_is_known_by_its_name_or_its_label() {
+    let data = data();
+    assert_eq!(data.withheld_for("核对 name 是否填写"), Some("name"));
+    assert_eq!(data.withheld_for("姓名应与身份证一致"), Some("name"));
+    assert_eq!(data.withheld_for("既往史中不得有间质性肺炎"), None);
 }
 
 #[test]

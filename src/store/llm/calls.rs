@@ -53,9 +53,19 @@ pub struct Call {
     pub completion_tokens: Option<i32>,
     /// Whether its reservation was resolved.
     pub settled: bool,
+    /// Whether the provider may have charged for it without an answer.
+    pub maybe_billed: bool,
+    /// Whether the server took offence at the request itself.
+    pub refused: bool,
 }
 
 impl Call {
+    /// Whether it may have cost anything. A call that was turned away for nothing is no question asked.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.state != "failed" || self.maybe_billed
+    }
+
     /// Tokens it used, as far as the server said.
     #[must_use]
     pub fn tokens(&self) -> i64 {
@@ -74,7 +84,7 @@ pub async fn of_step(
 ) -> Result<Vec<Call>, sqlx::Error> {
     sqlx::query_as!(
         Call,
-        r#"SELECT id, ask, state, reply, prompt_tokens, completion_tokens, settled
+        r#"SELECT id, ask, state, reply, prompt_tokens, completion_tokens, settled, maybe_billed, refused
            FROM iit_llm_calls WHERE run_id = $1 AND step_no = $2 ORDER BY ask"#,
         run as RunId,
         step,
@@ -83,14 +93,14 @@ pub async fn of_step(
     .await
 }
 
-/// What a run has asked and used so far: calls, and tokens (of a call that has no count, what was reserved
-/// for it).
+/// What a run has asked and used so far: calls that may have cost anything, and tokens (of a call that has
+/// no count, what was reserved for it).
 ///
 /// # Errors
 /// The database failed.
 pub async fn of_run(conn: &mut PgConnection, run: RunId) -> Result<(i64, i64), sqlx::Error> {
     let row = sqlx::query!(
-        r#"SELECT count(*) AS "calls!",
+        r#"SELECT count(*) FILTER (WHERE state <> 'failed' OR maybe_billed) AS "calls!",
                   COALESCE(sum(CASE WHEN prompt_tokens IS NOT NULL THEN prompt_tokens + completion_tokens
                                     WHEN state = 'failed' AND NOT maybe_billed THEN 0
                                     ELSE reserved_tokens END), 0)::bigint AS "tokens!"
@@ -173,6 +183,17 @@ pub async fn answered(
     Ok(())
 }
 
+/// Why no answer will come.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    /// One sentence; nothing of what was said.
+    pub error: &'a str,
+    /// See [`Call::maybe_billed`].
+    pub maybe_billed: bool,
+    /// See [`Call::refused`].
+    pub refused: bool,
+}
+
 /// Notes that no answer will come.
 ///
 /// # Errors
@@ -180,16 +201,16 @@ pub async fn answered(
 pub async fn failed(
     conn: &mut PgConnection,
     call: i64,
-    error: &str,
-    maybe_billed: bool,
+    failure: Failure<'_>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         r#"UPDATE iit_llm_calls
-           SET state = 'failed', error = $2, maybe_billed = $3, ended_at = clock_timestamp()
+           SET state = 'failed', error = $2, maybe_billed = $3, refused = $4, ended_at = clock_timestamp()
            WHERE id = $1 AND state = 'asked'"#,
         call,
-        error,
-        maybe_billed,
+        failure.error,
+        failure.maybe_billed,
+        failure.refused,
     )
     .execute(conn)
     .await?;

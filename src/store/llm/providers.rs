@@ -82,6 +82,21 @@ pub async fn admit(
     })
 }
 
+/// A probe did not take place: the next one may begin at once.
+///
+/// # Errors
+/// The database failed.
+pub async fn put_back_probe(conn: &mut PgConnection, provider: &str) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_llm_providers SET open_until = clock_timestamp()
+           WHERE provider = $1 AND state = 'half_open'"#,
+        provider,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// A question was answered (or refused for its own sake): the provider works. Costs nothing while it did
 /// before.
 ///

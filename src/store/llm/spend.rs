@@ -103,27 +103,33 @@ pub async fn settle(conn: &mut PgConnection, call: i64) -> Result<(), sqlx::Erro
                RETURNING project_id, day, reserved, reserved_tokens, reserved_cost, state, maybe_billed,
                          prompt_tokens, completion_tokens, cost),
            used AS (
-               SELECT project_id, day, reserved_tokens, reserved_cost,
+               SELECT project_id, day, NOT reserved AS is_new,
+                      CASE WHEN reserved THEN reserved_tokens ELSE 0 END AS back_tokens,
+                      CASE WHEN reserved THEN reserved_cost ELSE 0 END AS back_cost,
                       CASE WHEN prompt_tokens IS NOT NULL THEN prompt_tokens::bigint + completion_tokens
                            WHEN state = 'failed' AND NOT maybe_billed THEN 0
                            ELSE reserved_tokens END AS tokens,
                       CASE WHEN cost IS NOT NULL THEN cost
                            WHEN state = 'failed' AND NOT maybe_billed THEN 0
                            ELSE reserved_cost END AS cost
-               FROM done WHERE reserved),
+               -- A reservation may be lost with the server; what was used is spent all the same.
+               FROM done WHERE reserved OR state = 'answered' OR maybe_billed),
            project AS (
-               UPDATE iit_llm_spend AS spend
-               SET reserved_tokens = spend.reserved_tokens - used.reserved_tokens,
-                   reserved_cost = spend.reserved_cost - used.reserved_cost,
-                   tokens = spend.tokens + used.tokens, cost = spend.cost + used.cost
-               FROM used WHERE spend.scope = 'project' AND spend.owner = used.project_id AND spend.day = used.day
-               RETURNING spend.owner)
-           UPDATE iit_llm_spend AS spend
-           SET reserved_tokens = spend.reserved_tokens - used.reserved_tokens,
-               reserved_cost = spend.reserved_cost - used.reserved_cost,
-               tokens = spend.tokens + used.tokens, cost = spend.cost + used.cost
-           FROM used, project
-           WHERE spend.scope = 'all' AND spend.owner = '' AND spend.day = used.day"#,
+               INSERT INTO iit_llm_spend AS spend (scope, owner, day, calls, tokens, cost)
+               SELECT 'project', project_id, day, 1, tokens, cost FROM used
+               ON CONFLICT (scope, owner, day) DO UPDATE
+               SET calls = spend.calls + (SELECT is_new::int FROM used),
+                   reserved_tokens = spend.reserved_tokens - (SELECT back_tokens FROM used),
+                   reserved_cost = spend.reserved_cost - (SELECT back_cost FROM used),
+                   tokens = spend.tokens + excluded.tokens, cost = spend.cost + excluded.cost
+               RETURNING spend.day, spend.owner)
+           INSERT INTO iit_llm_spend AS spend (scope, owner, day, calls, tokens, cost)
+           SELECT 'all', '', used.day, 1, used.tokens, used.cost FROM used, project
+           ON CONFLICT (scope, owner, day) DO UPDATE
+           SET calls = spend.calls + (SELECT is_new::int FROM used),
+               reserved_tokens = spend.reserved_tokens - (SELECT back_tokens FROM used),
+               reserved_cost = spend.reserved_cost - (SELECT back_cost FROM used),
+               tokens = spend.tokens + excluded.tokens, cost = spend.cost + excluded.cost"#,
         call,
     )
     .execute(conn)

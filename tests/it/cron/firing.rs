@@ -170,7 +170,7 @@ async fn times_caught_up_with_one_by_one_wait_for_each_other() {
     );
     // No two of them at once.
     let overlapping: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM iit_batches a JOIN iit_batches b ON a.id < b.id WHERE b.created_at < a.finished_at",
+        "SELECT count(*) FROM iit_batches a JOIN iit_batches b ON a.id < b.id WHERE b.started_at < a.finished_at",
     )
     .fetch_one(&app.db.pool)
     .await

@@ -96,10 +96,15 @@ async fn firings(pool: &PgPool) -> Vec<String> {
 
 /// Rows of `what`, a table with an optional condition.
 async fn count(pool: &PgPool, what: &'static str) -> i64 {
+    try_count(pool, what).await.unwrap()
+}
+
+/// The same; `None` while the server is on its way up.
+async fn try_count(pool: &PgPool, what: &'static str) -> Option<i64> {
     sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {what}")))
         .fetch_one(pool)
         .await
-        .unwrap()
+        .ok()
 }
 
 /// A database with the study applied and no program running.

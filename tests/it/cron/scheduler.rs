@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{apply, count, database, nightly, schedule};
+use super::{apply, database, nightly, schedule, try_count};
 use crate::support::app::eventually;
 use crate::support::postgres::{TestCluster, TestDb};
 use crate::support::study::StudyFolder;
@@ -60,7 +60,8 @@ async fn due_in_a_moment(db: &TestDb) {
 
 async fn fired(db: &TestDb, times: i64) {
     eventually("the firing", async || {
-        (count(&db.pool, "iit_firings WHERE state = 'queued'").await == times).then_some(())
+        (try_count(&db.pool, "iit_firings WHERE state = 'queued'").await == Some(times))
+            .then_some(())
     })
     .await;
 }

@@ -129,3 +129,31 @@ async fn a_wrong_key_needs_a_person_and_a_wrong_model_name_is_no_fault_of_the_pr
     assert_eq!(provider(&app).await, Some(("open".to_owned(), true)));
     app.stop().await;
 }
+
+#[tokio::test]
+async fn being_turned_away_for_nothing_ever_so_often_is_no_question_asked() {
+    let model = FakeLlm::passing().await;
+    let busy = Answer::Http(429, vec![("retry-after", "0".to_owned())], String::new());
+    model.next(vec![busy; 12]);
+    let app = app_with(&model).await;
+    app.post(
+        "/api/v1/projects/lung/qc",
+        &serde_json::json!({ "records": null }),
+    )
+    .await;
+    eventually("the answer", async || {
+        time_passes(&app).await;
+        sqlx::query("UPDATE iit_jobs SET run_at = now() WHERE state = 'available'")
+            .execute(&app.db.pool)
+            .await
+            .unwrap();
+        app.wiring.wake().queues(["llm".to_owned()]);
+        (app.count("iit_task_run WHERE status = 'done'").await == 1).then_some(())
+    })
+    .await;
+    let run = run(&app).await;
+    assert_eq!(outcomes(&run), ["pass"]);
+    assert_eq!(model.log().len(), 13);
+    assert_eq!(run["steps"][0]["attempt"], 1, "no attempt was used up");
+    app.stop().await;
+}

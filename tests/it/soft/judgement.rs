@@ -48,8 +48,8 @@ async fn a_forbidden_history_fails_with_its_quote_and_waits_for_a_person() {
         ["fail", "warning", "open"]
     );
     assert_eq!(
-        finding["values"],
-        json!([{ "field": "history", "value": "2019 年间质性肺炎，已愈" }])
+        finding["values"][0],
+        json!({ "field": "history", "value": "2019 年间质性肺炎，已愈" })
     );
     assert_eq!(run(&app).await["final_state"], "end_review_required");
 
@@ -188,5 +188,86 @@ async fn a_study_that_forbids_external_models_sends_nothing() {
     assert_eq!(app.count("iit_llm_calls").await, 0);
     let finding = app.action("lung", "history/history").await;
     insta::assert_snapshot!(finding["message"].as_str().unwrap());
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_rule_about_a_field_that_is_not_shown_is_left_to_a_person_and_not_asked() {
+    let model = FakeLlm::passing().await;
+    let study = study([Subject::fit("P001")]);
+    let metadata = std::fs::read_to_string(study.export().join("metadata.csv")).unwrap();
+    let (_, rows) = metadata.split_once('\n').unwrap();
+    let history = "history,baseline,,notes,既往史,\"\",,,,,";
+    assert!(rows.contains(history), "{rows}");
+    study.write_metadata(&rows.replace(history, &format!("{history}y")));
+    let app = TestApp::with_model(&study, &model).await;
+    app.qc("lung", None).await;
+    assert_eq!(outcomes(&run(&app).await), ["error"]);
+    assert_eq!(model.log().len(), 0);
+    let finding = app.action("lung", "history/history").await;
+    insta::assert_snapshot!(finding["message"].as_str().unwrap());
+    app.stop().await;
+}
+
+/// The soft rule, and a person's review of whatever it does not pass.
+fn reviewed_study(subject: Subject) -> crate::support::study::StudyFolder {
+    let study = crate::support::study::StudyFolder::new("lung", [subject]);
+    let mut skill = super::soft_skill();
+    skill["nodes"]["history"]["on_fail"] = json!("look");
+    skill["nodes"]["history"]["on_error"] = json!("look");
+    skill["nodes"]["history"]["on_not_evaluable"] = json!("look");
+    skill["nodes"]["look"] = json!({
+        "type": "human_review", "message": "请看病历",
+        "on_pass": "end_success", "on_fail": "end_review_required"
+    });
+    study.write_skill("history", &skill);
+    study
+}
+
+#[tokio::test]
+async fn a_dismissal_holds_for_the_data_that_was_shown_and_no_other() {
+    let model = FakeLlm::passing().await;
+    model.always(Some(Answer::Says(
+        r#"{"verdict":"unable","reason":"记录不清"}"#.to_owned(),
+    )));
+    let mut study = reviewed_study(Subject::fit("P001"));
+    let app = TestApp::with_model(&study, &model).await;
+    app.qc("lung", None).await;
+    let review = app.action("lung", "history/look").await;
+    assert_eq!(app.decide(&review, "dismiss", "已核对病历").await.0, 200);
+    app.settled().await;
+    let standing = async || {
+        let runs = app.runs_of("P001").await;
+        let last = runs.last().unwrap();
+        (last["status"].clone(), last["standing"].clone())
+    };
+    app.qc("lung", None).await;
+    assert_eq!(
+        standing().await,
+        (json!("done"), json!("clean")),
+        "the same data"
+    );
+    study.set("P001", "history", "间质性肺炎");
+    app.qc("lung", None).await;
+    assert_eq!(
+        standing().await,
+        (json!("waiting"), json!(null)),
+        "asked anew"
+    );
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_dismissal_made_while_the_model_was_away_holds_for_no_other_time() {
+    let model = FakeLlm::passing().await;
+    model.always(Some(Answer::Http(402, Vec::new(), String::new())));
+    let app = TestApp::with_model(&reviewed_study(Subject::fit("P001")), &model).await;
+    app.qc("lung", None).await;
+    let review = app.action("lung", "history/look").await;
+    assert_eq!(app.decide(&review, "dismiss", "已核对病历").await.0, 200);
+    app.settled().await;
+    app.qc("lung", None).await;
+    let runs = app.runs_of("P001").await;
+    assert_eq!(runs.last().unwrap()["status"], "waiting");
     app.stop().await;
 }
