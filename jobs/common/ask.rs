@@ -25,7 +25,7 @@ use crate::{
         llm::{
             calls::{self, Call, Failure, NewCall, Used},
             providers::{self, Admission, Trouble},
-            spend::{self, DayLimits, UsedUp},
+            spend::{self, DayLimits, Denied},
         },
         trace::{self, Entry},
     },
@@ -172,10 +172,12 @@ pub async fn ask(
             None => Err(JobError::retry(anyhow!("the answer to this step is gone"))),
         };
     };
-    if let Err(used_up) = reserve(&services.pool, call, &question.day_limits).await? {
-        let whose = match used_up {
-            UsedUp::Project => "本研究",
-            UsedUp::All => "全部研究",
+    if let Err(denied) = reserve(&services.pool, call, &question.day_limits).await? {
+        let whose = match denied {
+            Denied::Project => "本研究",
+            Denied::All => "全部研究",
+            // We stood still for so long that somebody else asks by now: nothing leaves.
+            Denied::GivenUp => return Err(stale()),
         };
         let why = format!("{whose}今日的大模型额度已用完，转人工复核");
         let mut conn = services.pool.acquire().await?;
@@ -277,7 +279,7 @@ async fn reserve(
     pool: &PgPool,
     call: i64,
     limits: &DayLimits,
-) -> Result<Result<(), UsedUp>, sqlx::Error> {
+) -> Result<Result<(), Denied>, sqlx::Error> {
     let mut tx = db::begin_unflushed(pool).await?;
     let held = spend::reserve(&mut tx, call, limits).await?;
     if held.is_ok() {

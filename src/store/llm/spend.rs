@@ -22,13 +22,15 @@ pub struct DayLimits {
     pub all_cost: Option<i64>,
 }
 
-/// Which budget is used up.
+/// Why a call may not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsedUp {
-    /// The project's.
+pub enum Denied {
+    /// The project's budget is used up.
     Project,
-    /// Everybody's.
+    /// Everybody's budget is used up.
     All,
+    /// Another attempt gave this call up for lost, and asks in its place.
+    GivenUp,
 }
 
 /// Reserves what a call in state `asked` may use, unless a budget does not hold it. On `Err` the caller
@@ -40,8 +42,7 @@ pub async fn reserve(
     conn: &mut PgConnection,
     call: i64,
     limits: &DayLimits,
-) -> Result<Result<(), UsedUp>, sqlx::Error> {
-    // Reserving for a reserved call is nothing, so that an attempt may be sure by doing it again.
+) -> Result<Result<(), Denied>, sqlx::Error> {
     let Some(call) = sqlx::query!(
         r#"UPDATE iit_llm_calls SET reserved = true WHERE id = $1 AND NOT reserved AND NOT settled
            RETURNING project_id, day, reserved_tokens, reserved_cost"#,
@@ -50,7 +51,7 @@ pub async fn reserve(
     .fetch_optional(&mut *conn)
     .await?
     else {
-        return Ok(Ok(()));
+        return Ok(Err(Denied::GivenUp));
     };
     // Always in this order: two calls can't wait for each other.
     let scopes = [
@@ -59,9 +60,9 @@ pub async fn reserve(
             call.project_id.as_str(),
             limits.project_tokens,
             limits.project_cost,
-            UsedUp::Project,
+            Denied::Project,
         ),
-        ("all", "", limits.all_tokens, limits.all_cost, UsedUp::All),
+        ("all", "", limits.all_tokens, limits.all_cost, Denied::All),
     ];
     for (scope, owner, tokens, cost, used_up) in scopes {
         let held = sqlx::query_scalar!(
