@@ -26,7 +26,7 @@ struct Inner {
 /// What was seen between the processes and Postgres.
 #[derive(Debug, Clone, Default)]
 pub struct Wire {
-    /// When each ask was sent to be journaled: (step, ask) → place in the order.
+    /// When each ask that made a row was sent to be journaled: (step, ask) → place in the order.
     pub asks: HashMap<(StepKey, i32), u64>,
     /// Steps by the number of a call's row.
     pub calls: HashMap<i64, StepKey>,

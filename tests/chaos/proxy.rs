@@ -135,8 +135,9 @@ impl Line {
                 if self.0.traps.reach(self.0.slot, before).await == Verdict::Swallow {
                     return Ok(());
                 }
-                self.sent(statement, &bound, lock(shared).open);
-                lock(shared).start(statement, bound);
+                self.sent(statement, lock(shared).open);
+                let at = self.0.history.next();
+                lock(shared).start(statement, bound, at);
             }
             let ends = matches!(message.letter, b'S' | b'Q');
             if ends {
@@ -189,22 +190,13 @@ impl Line {
         group.is_some_and(|group| group.iter().any(|one| self.0.traps.waits_at(one.after)))
     }
 
-    fn sent(&self, statement: Statement, bound: &Bound, open: Open) {
-        match statement {
-            Statement::Ask => {
-                if let Some((step, ask)) = journal_key(bound) {
-                    let at = self.0.history.next();
-                    self.0.history.wire().asks.insert((step, ask), at);
-                }
-            }
-            Statement::Commit if open.fence_missed => {
-                let what = format!("process {} committed it", self.0.slot);
-                self.0.history.note(format!(
-                    "a settlement without its lease: {what} though its fence found no row"
-                ));
-                self.0.history.wire().unfenced.push(what);
-            }
-            _ => {}
+    fn sent(&self, statement: Statement, open: Open) {
+        if statement == Statement::Commit && open.fence_missed {
+            let what = format!("process {} committed it", self.0.slot);
+            self.0.history.note(format!(
+                "a settlement without its lease: {what} though its fence found no row"
+            ));
+            self.0.history.wire().unfenced.push(what);
         }
     }
 
@@ -216,8 +208,12 @@ impl Line {
         match running.statement {
             Statement::Claim => ending.rows > 0,
             Statement::Ask => {
-                if let (Some(id), Some((step, _))) = (ending.id, journal_key(&running.bound)) {
-                    self.0.history.wire().calls.insert(id, step);
+                // One that made no row asks nothing: of two attempts at a step the second is turned away, under
+                // the number that the first one asked with.
+                if let (Some(id), Some((step, ask))) = (ending.id, journal_key(&running.bound)) {
+                    let mut wire = self.0.history.wire();
+                    wire.calls.insert(id, step);
+                    wire.asks.insert((step, ask), running.at);
                 }
                 true
             }
@@ -260,6 +256,8 @@ struct Running {
     statement: Statement,
     bound: Bound,
     after: Moment,
+    /// Place in the order at which it was sent.
+    at: u64,
 }
 
 impl Shared {
@@ -273,7 +271,7 @@ impl Shared {
         (moment, is_clean)
     }
 
-    fn start(&mut self, statement: Statement, bound: Bound) {
+    fn start(&mut self, statement: Statement, bound: Bound, at: u64) {
         let after = match statement {
             Statement::Commit if self.open.settles => Moment::AfterSettled,
             Statement::Commit if self.open.receives => Moment::AfterReceived,
@@ -283,6 +281,7 @@ impl Shared {
             statement,
             bound,
             after,
+            at,
         });
     }
 
