@@ -109,6 +109,15 @@ enum Came {
     },
 }
 
+/// A step that leaves its node undecided: it is tried again, or a person is asked.
+struct Undecided<'a> {
+    state: RunState,
+    outcome: &'static str,
+    note: String,
+    llm_calls: i32,
+    seen: Seen<'a>,
+}
+
 impl Handle for SopStep {
     async fn run(mut self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let started_at = services.clock.now();
@@ -391,6 +400,49 @@ impl SopStep {
         Ok(true)
     }
 
+    /// Opens the settlement of a step that leaves its node undecided, with the run and the step's row
+    /// written. `None`: somebody committed it before.
+    async fn settle_undecided(
+        &self,
+        services: &Services,
+        lease: &Lease,
+        at_hand: &AtHand,
+        step: Undecided<'_>,
+        started_at: chrono::DateTime<chrono::Utc>,
+    ) -> Result<Option<Settlement>, JobError> {
+        let run = at_hand.run.id;
+        let mut settlement = lease
+            .settle(&services.pool, &services.wake, &Outcome::Done)
+            .await?;
+        if !runs::advance(
+            settlement.conn(),
+            run,
+            self.step,
+            &step.state,
+            0,
+            &step.seen,
+        )
+        .await?
+        {
+            return Ok(None);
+        }
+        let row = Step {
+            run,
+            no: self.step,
+            node: at_hand.walk.node().unwrap_or_default().to_owned(),
+            outcome: step.outcome.to_owned(),
+            note: Some(step.note),
+            findings: Vec::new(),
+            attempt: lease.attempt,
+            job: Some(lease.job),
+            started_at,
+            committed_at: None,
+            llm_calls: step.llm_calls,
+        };
+        runs::append_steps(settlement.conn(), &[row]).await?;
+        Ok(Some(settlement))
+    }
+
     /// The model's answer could not be used: that was a step, and the next one asks again.
     async fn try_again(
         &self,
@@ -401,29 +453,18 @@ impl SopStep {
         seen: Seen<'_>,
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<Settled, JobError> {
-        let (run, walk) = (&at_hand.run, &at_hand.walk);
-        let mut settlement = lease
-            .settle(&services.pool, &services.wake, &Outcome::Done)
-            .await?;
-        let state = steps::state_of(walk);
-        if !runs::advance(settlement.conn(), run.id, self.step, &state, 0, &seen).await? {
-            drop(settlement);
-            return already_done(services, lease).await;
-        }
-        let step = Step {
-            run: run.id,
-            no: self.step,
-            node: walk.node().unwrap_or_default().to_owned(),
-            outcome: "invalid_reply".to_owned(),
-            note: Some(format!("大模型的回答不能用：{why}")),
-            findings: Vec::new(),
-            attempt: lease.attempt,
-            job: Some(lease.job),
-            started_at,
-            committed_at: None,
+        let walk = &at_hand.walk;
+        let step = Undecided {
+            state: steps::state_of(walk),
+            outcome: "invalid_reply",
+            note: format!("大模型的回答不能用：{why}"),
             llm_calls: talk.calls,
+            seen,
         };
-        runs::append_steps(settlement.conn(), &[step]).await?;
+        let settling = self.settle_undecided(services, lease, at_hand, step, started_at);
+        let Some(mut settlement) = settling.await? else {
+            return already_done(services, lease).await;
+        };
         self.note(&mut settlement, &talk).await?;
         self.go_on(&mut settlement, lease, &at_hand.skill, walk)
             .await?;
@@ -470,33 +511,20 @@ impl SopStep {
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<Settled, JobError> {
         let run = &at_hand.run;
-        let node = at_hand.walk.node().unwrap_or_default();
-        let mut settlement = lease
-            .settle(&services.pool, &services.wake, &Outcome::Done)
-            .await?;
-        let state = RunState::Waiting {
-            node: node.to_owned(),
-            walk: serde_json::to_value(&at_hand.walk).unwrap_or_default(),
-        };
-        let seen = Seen::default();
-        if !runs::advance(settlement.conn(), run.id, self.step, &state, 0, &seen).await? {
-            drop(settlement);
-            return already_done(services, lease).await;
-        }
-        let step = Step {
-            run: run.id,
-            no: self.step,
-            node: node.to_owned(),
-            outcome: "waiting".to_owned(),
-            note: Some("等待人工复核".to_owned()),
-            findings: Vec::new(),
-            attempt: lease.attempt,
-            job: Some(lease.job),
-            started_at,
-            committed_at: None,
+        let step = Undecided {
+            state: RunState::Waiting {
+                node: at_hand.walk.node().unwrap_or_default().to_owned(),
+                walk: serde_json::to_value(&at_hand.walk).unwrap_or_default(),
+            },
+            outcome: "waiting",
+            note: "等待人工复核".to_owned(),
             llm_calls: 0,
+            seen: Seen::default(),
         };
-        runs::append_steps(settlement.conn(), &[step]).await?;
+        let settling = self.settle_undecided(services, lease, &at_hand, step, started_at);
+        let Some(mut settlement) = settling.await? else {
+            return already_done(services, lease).await;
+        };
         let found = Found {
             run: run.id,
             skill_type: &run.skill_type,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use sqlx::{PgConnection, PgPool};
 
-use super::{model::Model, services::Services};
+use super::{model::Model, services::Services, until_noted::until_noted};
 use crate::{
     adapters::llm::{ChatRequest, LlmError, Reply, client::Answer},
     queue::{JobError, Lease, job::backoff},
@@ -38,9 +38,6 @@ const MOST_ASKS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// A breaker is looked at again after this long at the latest.
 const LONGEST_SNOOZE: Duration = Duration::from_secs(60);
-/// How long the note of an outcome is tried again while the database is away.
-const NOTE_FOR: Duration = Duration::from_secs(30);
-const NOTE_AGAIN: Duration = Duration::from_millis(200);
 /// The shortest time a server that says "slow down" is left alone, whatever it asks for.
 const SHORTEST_BUSY: Duration = Duration::from_secs(1);
 /// How long a server that says "slow down" and not for how long is left alone.
@@ -162,15 +159,7 @@ pub async fn ask(
     drop(conn);
     let Some(call) = note(&services.pool, &new, question).await? else {
         // Another attempt, whose lease may be gone, was answered since we looked.
-        if !question.said.is_empty() {
-            return Err(stale());
-        }
-        let mut conn = services.pool.acquire().await?;
-        let now = calls::of_step(&mut conn, question.run, question.step).await?;
-        return match now.iter().find(|call| call.state == "answered") {
-            Some(call) => known(call, &now, question.request.max_tokens),
-            None => Err(JobError::retry(anyhow!("the answer to this step is gone"))),
-        };
+        return Err(stale());
     };
     if let Err(denied) = reserve(&services.pool, call, &question.day_limits).await? {
         let whose = match denied {
@@ -213,8 +202,8 @@ pub async fn ask(
     }
 }
 
-/// Another attempt began this thread since we looked: what it showed the model is to be read first, since an
-/// answer is judged by what was shown.
+/// Another attempt went on with this step since we looked. What it showed the model, and what it was answered,
+/// is to be read first, since an answer is judged by what was shown.
 fn stale() -> JobError {
     JobError::Snooze(Duration::ZERO)
 }
@@ -307,7 +296,8 @@ async fn settle(pool: &PgPool, call: i64) -> Result<(), sqlx::Error> {
     tx.commit().await
 }
 
-/// The call and the note of what came of it, in a task that goes on when this attempt is aborted.
+/// The call and the note of what came of it, in a task that goes on when this attempt is aborted: an answer
+/// that was paid for is stored even when the lease was lost meanwhile.
 async fn call_and_note(
     services: &Services,
     model: &Model,
@@ -317,7 +307,7 @@ async fn call_and_note(
 ) -> Result<Result<Answer, LlmError>, JobError> {
     let (client, provider, price) = (model.client.clone(), model.provider.clone(), model.price);
     let pool = services.pool.clone();
-    let task = model.calls.spawn(async move {
+    let task = tokio::spawn(async move {
         let started = tokio::time::Instant::now();
         let outcome = client.chat(&request, &key).await;
         let name = if outcome.is_ok() {
@@ -364,30 +354,24 @@ async fn note_outcome(
     outcome: &Result<Answer, LlmError>,
     used: Option<Used>,
 ) -> Result<(), sqlx::Error> {
-    let until = tokio::time::Instant::now() + NOTE_FOR;
-    loop {
-        let noted = async {
-            let mut conn = pool.acquire().await?;
-            match outcome {
-                Ok(answer) => calls::answered(&mut conn, call, &answer.body, used).await,
-                Err(error) => {
-                    let failure = Failure {
-                        error: &error.to_string(),
-                        maybe_billed: error.maybe_billed(),
-                        refused: matches!(error, LlmError::Refused { .. }),
-                    };
-                    calls::failed(&mut conn, call, failure).await
-                }
+    let note = || async {
+        let mut conn = pool.acquire().await?;
+        match outcome {
+            Ok(answer) => calls::answered(&mut conn, call, &answer.body, used).await,
+            Err(error) => {
+                let failure = Failure {
+                    error: &error.to_string(),
+                    maybe_billed: error.maybe_billed(),
+                    refused: matches!(error, LlmError::Refused { .. }),
+                };
+                calls::failed(&mut conn, call, failure).await
             }
-        };
-        match noted.await {
-            Err(error) if tokio::time::Instant::now() < until => {
-                tracing::warn!(call.id = call, %error, "llm.note.again");
-                tokio::time::sleep(NOTE_AGAIN).await;
-            }
-            noted => return noted,
         }
-    }
+    };
+    until_noted(note, |error| {
+        tracing::warn!(call.id = call, %error, "llm.note.again");
+    })
+    .await
 }
 
 /// What a call used, for the metrics page.

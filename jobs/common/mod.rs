@@ -21,6 +21,7 @@
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
 //! | [`notice`] | telling people of a study something they did not ask for |
 //! | [`cancel`] | ending a job that nobody wants any more |
+//! | [`until_noted`] | noting an answer over a moment without a database |
 //! | [`tokens`] | the WeCom token, kept in Postgres |
 //! | [`way_out`] | may a part leave for WeCom, and what its answer means |
 
@@ -42,6 +43,7 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;
 pub mod whose;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tokio_util::task::TaskTracker;
-
 use crate::{
-    adapters::llm::{LlmClient, LlmConfig, config::Price},
+    adapters::llm::{
+        LlmClient, LlmConfig,
+        config::{Price, micro_yuan},
+    },
     store::llm::spend::DayLimits,
     types::project,
 };
@@ -21,9 +22,6 @@ pub struct Model {
     pub price: Price,
     /// How long a call may take.
     pub timeout: Duration,
-    /// Calls under way. They outlive the attempt that made them: an answer that was paid for is stored even
-    /// when the lease was lost meanwhile.
-    pub calls: TaskTracker,
     host: String,
     external: bool,
     tokens_per_day: i64,
@@ -41,7 +39,6 @@ impl Model {
             provider: config.provider(),
             price: config.price,
             timeout: config.timeout,
-            calls: TaskTracker::new(),
             host: config.host().to_owned(),
             external: config.is_external(),
             tokens_per_day: config.tokens_per_day,
@@ -74,14 +71,7 @@ impl Model {
     pub fn day_limits(&self, study: &project::LlmConfig) -> DayLimits {
         DayLimits {
             project_tokens: Some(i64::try_from(study.day_max_tokens).unwrap_or(i64::MAX / 2)),
-            project_cost: study.day_max_cost.map(|yuan| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "a float that is too large becomes the largest integer"
-                )]
-                let micro = (yuan.max(0.0) * 1e6).floor() as i64;
-                micro
-            }),
+            project_cost: study.day_max_cost.map(micro_yuan),
             all_tokens: Some(self.tokens_per_day),
             all_cost: self.cost_per_day,
         }

@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use sqlx::{PgConnection, PgPool};
-use tokio::time::Instant;
 
+use super::until_noted::until_noted;
 use crate::{
     adapters::wecom::{client::Sent, error::SendError, limits::PER_MEMBER},
     store::{
@@ -23,10 +23,6 @@ use crate::{
     types::ids::OutboxId,
 };
 
-/// How long the note of an answer is tried again while the database is away: what is known now would
-/// be unknown afterwards.
-const NOTE_FOR: Duration = Duration::from_secs(30);
-const NOTE_AGAIN: Duration = Duration::from_millis(200);
 /// So that those who waited for one moment don't all come at it.
 const LONGEST_SPREAD_S: f64 = 5.0;
 
@@ -126,23 +122,17 @@ impl WayOut<'_> {
         if let Err(error) = answer {
             metrics::counter!("iit_wecom_refusals_total", "cause" => error.cause()).increment(1);
         }
-        let until = Instant::now() + NOTE_FOR;
-        loop {
-            let noted = async {
-                let mut tx = db::begin(self.pool).await?;
-                self.note_part(&mut tx, no, was, leave, answer).await?;
-                let still = self.note_gate(&mut tx, leave, answer).await?;
-                tx.commit().await?;
-                Ok(still)
-            };
-            match noted.await {
-                Err(error) if Instant::now() < until => {
-                    tracing::warn!(outbox.id = %self.outbox, %error, "deliver.note.again");
-                    tokio::time::sleep(NOTE_AGAIN).await;
-                }
-                noted => return noted,
-            }
-        }
+        let note = || async {
+            let mut tx = db::begin(self.pool).await?;
+            self.note_part(&mut tx, no, was, leave, answer).await?;
+            let still = self.note_gate(&mut tx, leave, answer).await?;
+            tx.commit().await?;
+            Ok(still)
+        };
+        until_noted(note, |error| {
+            tracing::warn!(outbox.id = %self.outbox, %error, "deliver.note.again");
+        })
+        .await
     }
 
     async fn note_part(

@@ -14,6 +14,15 @@ pub struct Deadlines {
     pub total: Duration,
 }
 
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            total: Duration::from_secs(10),
+        }
+    }
+}
+
 /// A client for one server. No redirect is followed: it would carry secrets to another host. Idle
 /// connections are dropped after `pool_idle`.
 ///
@@ -29,6 +38,8 @@ pub fn client(base: &Url, deadlines: Deadlines, pool_idle: Duration) -> anyhow::
         .timeout(deadlines.total)
         .pool_idle_timeout(pool_idle)
         .redirect(reqwest::redirect::Policy::none())
+        // One call is one request: what a server that goes away did with it is not ours to guess.
+        .retry(reqwest::retry::never())
         .user_agent(concat!("iit-manager/", env!("CARGO_PKG_VERSION")));
     if is_loopback(base) {
         builder = builder.no_proxy();

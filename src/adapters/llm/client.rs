@@ -13,8 +13,6 @@ use crate::adapters::http_client::{self, Deadlines};
 
 use std::time::Duration;
 
-/// A dead server is known within this time.
-const CONNECT: Duration = Duration::from_secs(5);
 /// Idle connections are dropped before servers and proxies drop them.
 const POOL_IDLE: Duration = Duration::from_secs(20);
 
@@ -41,8 +39,8 @@ impl LlmClient {
     /// The HTTP client can't be built.
     pub fn new(config: &LlmConfig) -> anyhow::Result<Self> {
         let deadlines = Deadlines {
-            connect: CONNECT,
             total: config.timeout,
+            ..Deadlines::default()
         };
         let http = http_client::client(&config.base_url, deadlines, POOL_IDLE)?;
         let key = config.api_key.as_ref();

@@ -57,6 +57,17 @@ impl Price {
     }
 }
 
+/// Yuan in millionths, rounded down; less than nothing is nothing.
+#[must_use]
+pub fn micro_yuan(yuan: f64) -> i64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float that is too large becomes the largest integer"
+    )]
+    let micro = (yuan.max(0.0) * 1e6).floor() as i64;
+    micro
+}
+
 /// A setting that is missing or wrong; one sentence with the variable's name, never its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {why}")]
@@ -98,14 +109,7 @@ impl LlmConfig {
                 output: money(&get, "LLM_PRICE_OUTPUT")?.unwrap_or_default(),
             },
             tokens_per_day: tokens_per_day.unwrap_or(DEFAULT_TOKENS_PER_DAY),
-            cost_per_day: cost_per_day.map(|yuan| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "`money` allows at most a billion yuan"
-                )]
-                let micro = (yuan * 1e6).floor() as i64;
-                micro
-            }),
+            cost_per_day: cost_per_day.map(micro_yuan),
         }))
     }
 

@@ -1,37 +1,19 @@
 //! Plain calls to WeCom's API: deadlines, a size cap, and what a failure says about delivery.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use super::errcode;
 use super::error::SendError;
+pub use crate::adapters::http_client::Deadlines;
+use crate::adapters::http_client::{self, chain};
 
 /// A real answer is under 1 KB; more than this is not WeCom.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// WeCom closes idle connections; reusing a dying one makes a send ambiguous for nothing.
 const POOL_IDLE: Duration = Duration::from_secs(5);
-
-/// How long one call may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// Until the connection stands.
-    pub connect: Duration,
-    /// From start to the last byte of the answer.
-    pub total: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            total: Duration::from_secs(10),
-        }
-    }
-}
 
 /// A decoded answer: `errcode`, without which it is not WeCom's, `errmsg`, and the whole object.
 #[derive(Debug)]
@@ -51,26 +33,7 @@ pub(super) struct Api {
 
 impl Api {
     pub fn new(base: &Url, deadlines: Deadlines) -> anyhow::Result<Self> {
-        ensure!(
-            rustls::crypto::CryptoProvider::get_default().is_some(),
-            "no TLS provider is installed: call rustls::crypto::ring::default_provider().install_default() first"
-        );
-        let mut builder = Client::builder()
-            .connect_timeout(deadlines.connect)
-            .timeout(deadlines.total)
-            .pool_idle_timeout(POOL_IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            // One call is one request: what a server that goes away did with it is not ours to guess.
-            .retry(reqwest::retry::never())
-            .user_agent(concat!("iit-manager/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(base) {
-            builder = builder.no_proxy();
-        }
-        if base.scheme() == "http" {
-            // No certificate is ever looked at, so a machine without ca-certificates will do.
-            builder = builder.tls_certs_only([]);
-        }
-        let http = builder.build().context("the HTTPS client for WeCom can't be built; install the package ca-certificates and check the proxy variables")?;
+        let http = http_client::client(base, deadlines, POOL_IDLE)?;
         Ok(Self {
             http,
             base: base.clone(),
@@ -98,11 +61,6 @@ impl Api {
             self.base.as_str().trim_end_matches('/')
         )
     }
-}
-
-fn is_loopback(base: &Url) -> bool {
-    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 async fn call(request: RequestBuilder) -> Result<Answer, SendError> {
@@ -157,15 +115,4 @@ fn transport(error: reqwest::Error) -> SendError {
     } else {
         SendError::Ambiguous { why }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -132,21 +132,13 @@ fn found(cited: Cited, data: &Data) -> Result<Option<Evidence>, String> {
         ));
     }
     let event = cited.event.filter(|event| !event.trim().is_empty());
-    let instance = match cited.instance {
+    let instance = match &cited.instance {
         None | Some(Value::Null) => None,
-        Some(value) => {
-            let number = match &value {
-                Value::Number(number) => number.as_u64(),
-                Value::String(text) if text.trim().is_empty() => None,
-                Value::String(text) => text.trim().parse().ok(),
-                _ => None,
-            };
-            match (number, &value) {
-                (Some(number), _) => u32::try_from(number).ok(),
-                (None, Value::String(text)) if text.trim().is_empty() => None,
-                (None, _) => return Err("evidence 的 instance 应为整数或 null".to_owned()),
-            }
-        }
+        Some(Value::String(text)) if text.trim().is_empty() => None,
+        Some(value) => match instance_of(value) {
+            Some(number) => Some(number),
+            None => return Err("evidence 的 instance 应为整数或 null".to_owned()),
+        },
     };
     let field = cited.field.trim();
     let values: Vec<&str> = data.values_at(event.as_deref(), instance, field).collect();
@@ -161,6 +153,15 @@ fn found(cited: Cited, data: &Data) -> Result<Option<Evidence>, String> {
         field: field.to_owned(),
         quote: quote.to_owned(),
     }))
+}
+
+/// An instance as a number or as its digits.
+fn instance_of(value: &Value) -> Option<u32> {
+    match value {
+        Value::Number(number) => number.as_u64()?.try_into().ok(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
 }
 
 fn no_such_place(field: &str, data: &Data) -> String {
