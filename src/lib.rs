@@ -4,7 +4,7 @@
 //! step, and commit the result together with the next job. Data flows one way:
 //!
 //! ```text
-//! entry ──enqueue──▶ queue ──claim──▶ jobs/<kind>.rs ──▶ engines ──▶ tools ──▶ adapters, store
+//! entry ──enqueue──▶ queue ──claim──▶ jobs/<kind>.rs ──▶ tools, engines ──▶ adapters, store
 //!                      ▲                                    │
 //!                      └────────── settle + next job ◀──────┘      outbox ──▶ deliver ──▶ WeCom
 //! ```
@@ -17,8 +17,8 @@
 //! | 0 | [`types`] | ids, clock, states, the study's dictionary and records |
 //! | 1 | [`store`], [`adapters`], [`queue`], [`skills`] | SQL per aggregate; outside systems; the job queue; skill files |
 //! | 2 | [`memory`] | what the agent remembers of a conversation |
-//! | 3 | [`tools`] | what engines may call |
-//! | 4 | [`engines`] | rules, SOP, router: pure decisions |
+//! | 3 | [`engines`] | rules, SOP, router, ReAct: pure decisions |
+//! | 4 | [`tools`] | what the model may call: they compute with the rules, and no engine names one |
 //! | 5 | [`jobs`] | one file per job kind: the front page of the program |
 //! | 6 | [`ops`] | depth, metrics, health |
 //! | 7 | [`entry`] | webhook and REST: verify, store, enqueue |

@@ -18,7 +18,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::{model::Model, services::Services, until_noted::until_noted};
 use crate::{
-    adapters::llm::{ChatRequest, LlmError, Reply, client::Answer},
+    adapters::llm::{ChatRequest, Format, LlmError, Reply, client::Answer},
     queue::{JobError, Lease, job::backoff},
     store::{
         db,
@@ -108,10 +108,10 @@ pub async fn ask(
         )));
     }
     // A server that does not know the JSON mode refuses the first question; the next goes without.
-    let request = ChatRequest {
-        json: question.request.json && before.iter().all(|call| !call.refused),
-        ..question.request.clone()
-    };
+    let mut request = question.request.clone();
+    if before.iter().any(|call| call.refused) {
+        request.format = Format::Text;
+    }
     let prompt = request.prompt_tokens_at_most();
     let answer = i64::from(request.max_tokens);
     let mut conn = services.pool.acquire().await?;
@@ -184,7 +184,7 @@ pub async fn ask(
         return Ok(Asked::Unavailable(why));
     }
     let key = format!("{}/{}/{ask}", question.run, question.step);
-    let json = request.json;
+    let json = request.format != Format::Text;
     match call_and_note(services, model, call, request, key).await? {
         Ok(answer) => {
             let earlier: i64 = before.iter().map(Call::tokens).sum();

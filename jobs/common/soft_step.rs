@@ -9,7 +9,7 @@ use super::{
     study::{Study, edc_error},
 };
 use crate::{
-    adapters::llm::ChatRequest,
+    adapters::llm::{ChatRequest, Format},
     engines::{
         soft::{self, Data, Judgement, Opening, PROMPT_VERSION, Said, TRIES},
         sop::{CompiledSkill, Found, NO_MODEL, NodeResult, Walk},
@@ -131,7 +131,12 @@ pub async fn judge(
         request: ChatRequest {
             messages: soft::render(&format!("{}/{thread}", run.id), &parts(&said)),
             max_tokens: ANSWER_TOKENS,
-            json: corrections == 0,
+            format: if corrections == 0 {
+                Format::Json
+            } else {
+                Format::Text
+            },
+            tools: Vec::new(),
         },
         run_limits: (
             i64::from(limits.run_max_calls),

@@ -4,6 +4,7 @@
 
 pub mod audit;
 pub mod batches;
+pub mod chat_runs;
 pub mod conversations;
 pub mod db;
 pub mod idempotency;
@@ -13,6 +14,7 @@ pub mod llm;
 pub mod outbox;
 pub mod outbox_parts;
 pub mod projects;
+pub mod reader;
 pub mod replies;
 pub mod results;
 pub mod runs;

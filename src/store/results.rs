@@ -38,7 +38,7 @@ pub struct RunResult {
 /// The database failed.
 pub async fn runs(conn: &mut PgConnection, batch: BatchId) -> Result<Vec<RunResult>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT r.id AS "id: RunId", r.record, r.skill_type, v.name, r.status, r.final_state, r.standing, r.site,
+        r#"SELECT r.id AS "id: RunId", r.record AS "record!", r.skill_type AS "skill_type!", v.name, r.status, r.final_state, r.standing, r.site,
                   r.error,
                   s.findings AS "findings?: Json<Vec<Finding>>"
            FROM iit_task_run r

@@ -295,15 +295,15 @@ pub async fn append_steps(conn: &mut PgConnection, steps: &[Step]) -> Result<(),
     Ok(())
 }
 
-/// The run of that id.
+/// The run of a skill of that id.
 ///
 /// # Errors
 /// The database failed.
 pub async fn get(conn: &mut PgConnection, id: RunId) -> Result<Option<Run>, sqlx::Error> {
     sqlx::query!(
-        r#"SELECT id AS "id: RunId", project_id, kind, skill_type, skill_version, record, status, node, step_no,
-                  walk, final_state, standing, findings, tokens, batch_id AS "batch_id: BatchId", error
-           FROM iit_task_run WHERE id = $1"#,
+        r#"SELECT id AS "id: RunId", project_id, kind, skill_type AS "skill_type!", skill_version AS "skill_version!",
+                  record AS "record!", status, node, step_no, walk, final_state, standing, findings, tokens, batch_id AS "batch_id: BatchId", error
+           FROM iit_task_run WHERE id = $1 AND kind = 'sop'"#,
         id as RunId
     )
     .fetch_optional(conn)

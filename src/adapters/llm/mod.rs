@@ -20,4 +20,4 @@ pub use client::LlmClient;
 pub use config::LlmConfig;
 pub use error::LlmError;
 pub use reply::Reply;
-pub use request::{ChatRequest, Message, Role};
+pub use request::{ChatRequest, Format, Message, Role, ToolCall, ToolSpec};

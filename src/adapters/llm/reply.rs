@@ -2,13 +2,20 @@
 
 use serde_json::Value;
 
-use super::error::{LlmError, Said};
+use super::{
+    error::{LlmError, Said},
+    request::ToolCall,
+};
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// What the model said; empty when it said nothing.
     pub text: String,
+    /// The tools it asks to call; never acted on when `truncated`.
+    pub tool_calls: Vec<ToolCall>,
+    /// What it thought, where the server tells it apart.
+    pub thinking: Option<String>,
     /// It was cut off: what it says must not be acted on.
     pub truncated: bool,
     /// Tokens the server counted; `None` when it did not say.
@@ -52,6 +59,12 @@ impl Reply {
         let full = usage.is_some_and(|usage| usage.completion >= i64::from(max_tokens));
         Ok(Self {
             text: text(message.get("content")),
+            tool_calls: tool_calls(message.get("tool_calls")),
+            thinking: message
+                .get("reasoning_content")
+                .and_then(Value::as_str)
+                .filter(|thought| !thought.trim().is_empty())
+                .map(str::to_owned),
             truncated: matches!(finish, "length" | "max_tokens") || full,
             usage,
         })
@@ -68,6 +81,35 @@ fn text(content: Option<&Value>) -> String {
             .collect(),
         _ => String::new(),
     }
+}
+
+/// The calls that name a tool; a call without an id gets one by its place.
+fn tool_calls(calls: Option<&Value>) -> Vec<ToolCall> {
+    let calls = calls.and_then(Value::as_array).map(Vec::as_slice);
+    let read = |(at, call): (usize, &Value)| {
+        let function = call.get("function")?;
+        let name = function.get("name")?.as_str()?.trim();
+        let id = call
+            .get("id")
+            .and_then(Value::as_str)
+            .filter(|id| !id.is_empty());
+        let arguments = match function.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        Some(ToolCall {
+            id: id.map_or_else(|| format!("call_{at}"), str::to_owned),
+            name: name.to_owned(),
+            arguments,
+        })
+    };
+    calls
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+        .filter_map(read)
+        .collect()
 }
 
 fn usage(body: &Value) -> Option<Usage> {

@@ -78,7 +78,7 @@ pub fn render(secret: &str, said: &[Said<'_>]) -> Vec<Message> {
                 last.content.push_str("\n\n");
                 last.content.push_str(&content);
             }
-            _ => messages.push(Message { role, content }),
+            _ => messages.push(Message::text(role, content)),
         }
     }
     messages

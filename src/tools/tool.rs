@@ -1,0 +1,85 @@
+//! What a tool is.
+
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::scope::Scope;
+
+/// What using a tool does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Nothing.
+    Read,
+    /// Puts something before a person, who decides.
+    Propose,
+    /// Tells people something.
+    Notify,
+}
+
+/// One tool. Its file is the only place that knows it, beside the line in [`super::Registry::standard`].
+pub trait Tool: Send + Sync + 'static {
+    /// What the model writes; its JSON schema is what the model is told.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// The name the model calls it by.
+    const NAME: &'static str;
+    /// What it does and when to use it, in Chinese, for the model.
+    const DESCRIPTION: &'static str;
+    /// What using it does.
+    const EFFECT: Effect;
+
+    /// Does it, within `scope`.
+    ///
+    /// # Errors
+    /// [`ToolError`]: what the model is told, or that a person has to look.
+    fn run(
+        &self,
+        scope: &Scope<'_>,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<Observation, ToolError>> + Send;
+}
+
+/// What a tool gave back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observation {
+    /// What the model is shown.
+    pub value: Value,
+    /// What it is told beside that: nothing was found, there is more, a name was taken for another.
+    pub notes: Vec<String>,
+    /// The records it rests on.
+    pub records: Vec<String>,
+    /// Documents it rests on, as an answer cites them: name and section.
+    pub sources: Vec<String>,
+}
+
+impl Observation {
+    /// Just this.
+    #[must_use]
+    pub fn of(value: Value) -> Self {
+        Self {
+            value,
+            ..Self::default()
+        }
+    }
+
+    /// With one more thing to tell.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// Why a tool gave nothing back. Each counts as a failed call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The arguments can't be used; what is wrong, for the model, which may try again.
+    #[error("{0}")]
+    Arguments(String),
+    /// What it needs can't be reached; one sentence for the model and for people, nothing internal in it.
+    #[error("{0}")]
+    Unavailable(String),
+}
