@@ -173,8 +173,7 @@ impl LeaseKeeper {
             r#"WITH held AS (
                    SELECT job.id, job.lease_token, job.cancel_reason
                    FROM iit_jobs job JOIN UNNEST($1::bigint[], $2::uuid[]) AS mine(id, token)
-                        ON job.id = mine.id AND job.lease_token = mine.token
-                   WHERE job.state = 'running'),
+                        ON job.id = mine.id AND job.lease_token = mine.token),
                free AS (
                    SELECT job.id FROM iit_jobs job JOIN held USING (id, lease_token)
                    FOR UPDATE OF job SKIP LOCKED),

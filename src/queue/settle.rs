@@ -169,6 +169,10 @@ impl Settlement {
 }
 
 /// Writes the outcome if, and only if, the lease still holds. Returns whether it did.
+///
+/// Only a running job has a token (`job_token_while_running`), so the fence does not name the state: told of
+/// it, the planner may look the row up in the small index of running jobs, and there pass every job that
+/// ran since the oldest snapshot.
 async fn fence(
     conn: &mut PgConnection,
     lease: &Lease,
@@ -185,7 +189,7 @@ async fn fence(
                 r#"UPDATE iit_jobs
                    SET state = $3, finished_at = clock_timestamp(), last_error = COALESCE($4, last_error),
                        lease_token = NULL, lease_expires_at = NULL, worker = NULL
-                   WHERE id = $1 AND lease_token = $2 AND state = 'running'"#,
+                   WHERE id = $1 AND lease_token = $2"#,
                 lease.job,
                 lease.token,
                 state,
@@ -213,7 +217,7 @@ async fn requeue(
            SET state = 'available', run_at = clock_timestamp() + make_interval(secs => $3),
                last_error = COALESCE($4, last_error), attempt = attempt - $5, suspect = false,
                lease_token = NULL, lease_expires_at = NULL, worker = NULL
-           WHERE id = $1 AND lease_token = $2 AND state = 'running'"#,
+           WHERE id = $1 AND lease_token = $2"#,
         lease.job,
         lease.token,
         after.as_secs_f64(),

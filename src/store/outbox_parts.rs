@@ -63,7 +63,7 @@ pub async fn begin(
     let done = sqlx::query!(
         r#"UPDATE iit_outbox_parts SET state = 'sending', left_at = COALESCE(left_at, clock_timestamp())
            WHERE outbox_id = $1 AND no = $2 AND state = $3
-             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $4 AND lease_token = $5 AND state = 'running')"#,
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $4 AND lease_token = $5)"#,
         id as OutboxId,
         no,
         was,
@@ -90,7 +90,7 @@ pub async fn put_back(
     sqlx::query!(
         r#"UPDATE iit_outbox_parts SET state = $3, left_at = CASE $3 WHEN 'queued' THEN NULL ELSE left_at END
            WHERE outbox_id = $1 AND no = $2 AND state = 'sending'
-             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $4 AND lease_token = $5 AND state = 'running')"#,
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $4 AND lease_token = $5)"#,
         id as OutboxId,
         no,
         was,
@@ -161,7 +161,7 @@ pub async fn left_unclear(
     sqlx::query!(
         r#"UPDATE iit_outbox_parts SET state = 'unknown'
            WHERE outbox_id = $1 AND no = $2 AND state = 'sending'
-             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4 AND state = 'running')"#,
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $3 AND lease_token = $4)"#,
         id as OutboxId,
         no,
         hold.job,

@@ -43,7 +43,7 @@ impl Statement {
         if begins("UPDATE iit_llm_calls SET state =") && holds("'answered'") {
             return Some(Self::Answer);
         }
-        if begins("UPDATE iit_jobs SET state") && holds("lease_token = $2 AND state = 'running'") {
+        if begins("UPDATE iit_jobs SET state") && holds("WHERE id = $1 AND lease_token = $2") {
             return Some(Self::Fence);
         }
         if begins("INSERT INTO iit_inbox") {

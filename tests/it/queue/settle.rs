@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use iit_manager::{
-    queue::{EnqueueError, JobError, NewJob, Outcome, SettleError, Wake, sweep::sweep},
+    queue::{
+        EnqueueError, JobError, NewJob, Outcome, SettleError, Wake, enqueue_many, sweep::sweep,
+    },
     store,
 };
 use serde_json::json;
@@ -268,4 +270,58 @@ async fn what_is_dropped_while_its_transaction_opens_leaves_no_open_transaction_
         written += 1;
         assert_eq!(results(&db).await.len(), written, "dropped after {after:?}");
     }
+}
+
+/// What only shows after minutes of work beside an old snapshot, which keeps every entry of that index: with
+/// a table that is mostly finished, the planner finds the index of the few running jobs cheaper than the
+/// primary key, until it has to pass all jobs that ever ran.
+#[tokio::test]
+async fn a_settlement_never_looks_for_its_job_among_all_that_ran() {
+    let db = TestDb::new().await;
+    let finished: Vec<_> = (0..2000).map(|_| job("work")).collect();
+    let mut conn = db.pool.acquire().await.unwrap();
+    enqueue_many(&mut conn, &finished).await.unwrap();
+    sqlx::query("UPDATE iit_jobs SET state = 'done', finished_at = now()")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    put(&db, job("work")).await;
+    let claimed = claim_one(&db).await;
+    sqlx::raw_sql("ANALYZE iit_jobs")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let scans = async |conn: &mut sqlx::PgConnection| -> Vec<(String, i64)> {
+        sqlx::raw_sql("SELECT pg_stat_force_next_flush()")
+            .execute(&mut *conn)
+            .await
+            .unwrap();
+        sqlx::query_as(
+            "SELECT indexrelname::text, idx_scan FROM pg_stat_user_indexes
+             WHERE relname = 'iit_jobs' ORDER BY 1",
+        )
+        .fetch_all(conn)
+        .await
+        .unwrap()
+    };
+    let before = scans(&mut conn).await;
+    drop(conn);
+
+    let desk = Desk {
+        pool: db.another_pool(1).await,
+        ..Desk::of(&db)
+    };
+    let done = claimed
+        .lease
+        .settle_only(&desk.pool, &desk.wake, &Outcome::Done)
+        .await;
+    done.unwrap();
+    let after = scans(&mut *desk.pool.acquire().await.unwrap()).await;
+    let used: Vec<&str> = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after)
+        .map(|(_, after)| after.0.as_str())
+        .collect();
+    assert_eq!(used, ["iit_jobs_pkey"]);
 }
