@@ -87,7 +87,7 @@ fn print(report: &Report<'_>) -> Result<(), Failure> {
         };
         let ms = match finding.outcome {
             Outcome::Skipped => String::new(),
-            _ => finding.ms.to_string(),
+            _ => format!("{:>6}", finding.ms),
         };
         table.add_row([
             skill(finding.skill).to_owned(),
