@@ -432,9 +432,12 @@ fn no_answer(error: &LlmError, json: bool, attempt: i32, ask: i32) -> Result<Ask
             Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)))
         }
         LlmError::NotSent { .. } => Err(JobError::Snooze(backoff(ask))),
-        _ => Err(JobError::Retry {
-            why: error.clone().into(),
-            after: Some(backoff(attempt).max(error.retry_after().unwrap_or_default())),
-        }),
+        _ => {
+            let asked_for = error.retry_after().unwrap_or_default();
+            Err(JobError::Retry {
+                why: error.clone().into(),
+                after: Some(backoff(attempt).max(asked_for.min(LONGEST_SNOOZE))),
+            })
+        }
     }
 }

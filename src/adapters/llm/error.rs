@@ -27,7 +27,7 @@ pub enum LlmError {
     },
     /// It left, and no whole answer came.
     #[error(
-        "大模型未在时限内答复，可能已计费 (no whole answer in time; it may have been billed: {why}{})",
+        "大模型未完整答复，可能已计费 (no whole answer; it may have been billed: {why}{})",
         of(request_id)
     )]
     NoAnswer {
@@ -70,7 +70,7 @@ pub enum LlmError {
     Refused {
         /// What the server answered with.
         heard: Heard,
-        /// The server's own code for it, when it is a plain word.
+        /// The server's own code for it, when it is a plain word and not the status again.
         code: Option<String>,
         /// What its message is about, in our words.
         hint: Option<&'static str>,
@@ -105,8 +105,10 @@ impl LlmError {
     /// The error an HTTP status (with what its body says) stands for.
     #[must_use]
     pub fn of_status(heard: Heard, said: &Said) -> Self {
+        let status = heard.status.to_string();
         match heard.status {
             402 => Self::NoCredit(heard),
+            400 if said.is_dry() => Self::NoCredit(heard),
             429 if said.speaks_of_money() => Self::NoCredit(heard),
             429 => Self::RateLimited(heard),
             401 | 403 => Self::BadKey(heard),
@@ -117,7 +119,7 @@ impl LlmError {
             500.. => Self::Trouble(heard),
             _ => Self::Refused {
                 heard,
-                code: said.code.clone(),
+                code: said.code.clone().filter(|code| *code != status),
                 hint: said.hint,
             },
         }

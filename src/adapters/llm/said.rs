@@ -3,7 +3,12 @@
 
 use serde_json::Value;
 
-const MONEY: [&str; 6] = ["quota", "balance", "credit", "billing", "arrear", "payment"];
+/// The account has run dry, whatever the status.
+const DRY: [&str; 3] = ["arrear", "insufficient_balance", "insufficient_quota"];
+/// It may have.
+const MONEY: [&str; 5] = ["quota", "balance", "credit", "billing", "payment"];
+/// Too much at once; these speak of quotas as well.
+const PACE: [&str; 3] = ["throttl", "rate_limit", "ratequota"];
 
 /// Words of a message, all of which have to occur, and what it is about then.
 const HINTS: [(&[&str], &str); 15] = [
@@ -81,7 +86,12 @@ impl Said {
 
     /// Whether it is the account that has run dry, and not the server that is busy.
     pub(super) fn speaks_of_money(&self) -> bool {
-        self.is_about(&MONEY)
+        self.is_dry() || (self.is_about(&MONEY) && !self.is_about(&PACE))
+    }
+
+    /// Whether it says in so many words that the account has run dry.
+    pub(super) fn is_dry(&self) -> bool {
+        self.is_about(&DRY)
     }
 
     /// The HTTP status it should have come with.

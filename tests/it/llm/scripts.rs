@@ -60,6 +60,22 @@ pub fn failures() -> Vec<(&'static str, Vec<u8>)> {
             ),
         ),
         (
+            "429, a quota of pace",
+            json(
+                429,
+                &[],
+                r#"{"error":{"code":"Throttling.AllocationQuota","message":"患者张三"}}"#,
+            ),
+        ),
+        (
+            "400, an unpaid bill",
+            json(
+                400,
+                &[],
+                r#"{"error":{"code":"Arrearage","message":"患者张三"}}"#,
+            ),
+        ),
+        (
             "429, cut in the body",
             [
                 head(429, &[("retry-after", "3")], 500),

@@ -131,6 +131,9 @@ fn meaning(skill: Skill, outcome: Outcome) -> &'static str {
         (Skill::Json, Outcome::Works) => {
             "软规则与意图识别可用 (soft rules and intents can be asked)"
         }
+        (Skill::Json, Outcome::Wrong) => {
+            "不是纯 JSON，答复会被退回更正 (an answer of the wrong form is told so and asked for again)"
+        }
         (Skill::Json, _) => {
             "改以普通文本提问，答复照样校验 (asked as plain text instead, and checked all the same)"
         }
