@@ -79,12 +79,12 @@ impl Finding {
     }
 }
 
-/// Tries everything, one after the other. When plain text does not work nothing else is tried.
+/// Tries everything, one after the other. When no answer comes to plain text nothing else is tried.
 pub async fn probe(client: &LlmClient) -> Vec<Finding> {
     let (text, _) = attempt(client, Skill::Text, question(), is_text).await;
-    let usable = text.outcome == Outcome::Works;
+    let answers = matches!(text.outcome, Outcome::Works | Outcome::Wrong);
     let mut findings = vec![text];
-    if !usable {
+    if !answers {
         let others = [
             Skill::Json,
             Skill::JsonSchema,
@@ -92,8 +92,8 @@ pub async fn probe(client: &LlmClient) -> Vec<Finding> {
             Skill::ToolAnswer,
             Skill::Image,
         ];
-        let skipped =
-            others.map(|skill| Finding::skipped(skill, "纯文本不可用 (plain text does not work)"));
+        let skipped = others
+            .map(|skill| Finding::skipped(skill, "纯文本无答复 (no answer even to plain text)"));
         findings.extend(skipped);
         return findings;
     }

@@ -144,10 +144,24 @@ async fn an_endpoint_that_does_not_even_answer_is_exit_code_1_and_asked_once() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     insta::assert_snapshot!(printed(&output));
     assert_eq!(server.log().len(), 1);
-    // An empty answer is none.
-    server.always(Some(says(" ")));
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_exit_code_1_and_the_rest_is_tried_to_see_more() {
+    let server = FakeLlm::start(|_| " ".to_owned()).await;
     let output = check(&server.variables(), &["--format", "csv"]).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let outcomes: Vec<&str> = printed
+        .lines()
+        .map(|line| line.split(',').nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            "outcome", "wrong", "wrong", "wrong", "wrong", "skipped", "wrong"
+        ]
+    );
 }
 
 #[tokio::test]
