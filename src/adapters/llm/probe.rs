@@ -196,7 +196,12 @@ async fn tools(client: &LlmClient) -> [Finding; 2] {
         };
         !reply.tool_calls.is_empty() && reply.tool_calls.iter().all(asks)
     };
-    let (called, reply) = attempt(client, Skill::ToolCall, request.clone(), asks_for_it).await;
+    let (mut called, reply) = attempt(client, Skill::ToolCall, request.clone(), asks_for_it).await;
+    let as_text = |reply: &Reply| reply.tool_calls.is_empty() && reply.text.contains(TOOL);
+    if called.detail.is_none() && reply.as_ref().is_some_and(as_text) {
+        let why = "调用写成了文字，服务端可能未启用工具解析 (the call came as text: the server may need its tool parser switched on)";
+        called.detail = Some(why.to_owned());
+    }
     let reply = reply.filter(|_| called.outcome == Outcome::Works);
     let Some(reply) = reply else {
         let why = "没有可回答的调用 (there is no call to answer)";
