@@ -147,7 +147,7 @@ pub async fn ask(
         run: question.run,
         step: question.step,
         ask,
-        request_hash: &request.hash(model.client.model()),
+        request_hash: &model.client.hash(&request),
         prompt_version: question.prompt_version,
         provider: &model.provider,
         model: model.client.model(),
@@ -394,11 +394,13 @@ async fn tell_breaker(
         return providers::works(conn, provider).await;
     };
     let trouble = match error {
-        LlmError::NoCredit { .. } | LlmError::BadKey { .. } => Trouble::WantsPerson,
-        LlmError::RateLimited { retry_after } => Trouble::Busy(busy(*retry_after)),
-        LlmError::NotSent { .. } | LlmError::NoAnswer | LlmError::Trouble { .. } => {
+        LlmError::NoCredit(_) | LlmError::BadKey(_) => Trouble::WantsPerson,
+        LlmError::RateLimited(_) => Trouble::Busy(busy(error.retry_after())),
+        LlmError::NotSent { .. } | LlmError::NoAnswer { .. } | LlmError::Trouble(_) => {
             Trouble::Failing
         }
+        // Nothing left, so nothing was learnt.
+        LlmError::Invalid { .. } => return providers::put_back_probe(conn, provider).await,
         // The server answers; it is the question or the answer that is wrong.
         _ => return providers::works(conn, provider).await,
     };
@@ -418,17 +420,24 @@ fn busy(retry_after: Option<Duration>) -> Duration {
 fn no_answer(error: &LlmError, json: bool, attempt: i32, ask: i32) -> Result<Asked, JobError> {
     match error {
         LlmError::Refused { .. } if json => Err(JobError::Snooze(Duration::ZERO)),
-        LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => Ok(
-            Asked::Unavailable(format!("{error}，软规则未执行，转人工复核")),
-        ),
+        LlmError::NoCredit(_)
+        | LlmError::BadKey(_)
+        | LlmError::Refused { .. }
+        | LlmError::Invalid { .. } => Ok(Asked::Unavailable(format!(
+            "{error}，软规则未执行，转人工复核"
+        ))),
         // The breaker holds everybody back, and its patience ends it; this uses up no attempt.
-        LlmError::RateLimited { retry_after } => {
-            Err(JobError::Snooze(busy(*retry_after).min(LONGEST_SNOOZE)))
+        LlmError::RateLimited(_) => {
+            let wait = busy(error.retry_after());
+            Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)))
         }
         LlmError::NotSent { .. } => Err(JobError::Snooze(backoff(ask))),
-        _ => Err(JobError::Retry {
-            why: error.clone().into(),
-            after: Some(backoff(attempt)),
-        }),
+        _ => {
+            let asked_for = error.retry_after().unwrap_or_default();
+            Err(JobError::Retry {
+                why: error.clone().into(),
+                after: Some(backoff(attempt).max(asked_for.min(LONGEST_SNOOZE))),
+            })
+        }
     }
 }

@@ -16,6 +16,7 @@ mod demo_run;
 mod demo_study;
 mod edc;
 mod ledger;
+mod llm;
 mod outbox;
 mod postgres;
 mod postgres_choice;

@@ -1,17 +1,23 @@
 //! One call to the model. Nothing is tried twice here: the queue retries, by the journal.
 
+use std::time::Duration;
+
 use async_openai::{
     Client, config::OpenAIConfig, error::OpenAIError, traits::RequestOptionsBuilder,
 };
 use secrecy::ExposeSecret;
-use serde_json::value::RawValue;
 
 use super::{
-    config::LlmConfig, error::LlmError, reply::Reply, request::ChatRequest, transport::Checked,
+    config::LlmConfig,
+    error::LlmError,
+    profile::Profile,
+    reply::Reply,
+    request::ChatRequest,
+    transcript,
+    transport::{Checked, Kept},
+    wire,
 };
 use crate::adapters::http_client::{self, Deadlines};
-
-use std::time::Duration;
 
 /// Idle connections are dropped before servers and proxies drop them.
 const POOL_IDLE: Duration = Duration::from_secs(20);
@@ -23,6 +29,8 @@ pub struct Answer {
     pub body: String,
     /// What it says.
     pub reply: Reply,
+    /// The server's name for the request, for a complaint to its operator; a plain word.
+    pub request_id: Option<String>,
 }
 
 /// A model behind an endpoint. Cheap to clone.
@@ -30,6 +38,7 @@ pub struct Answer {
 pub struct LlmClient {
     client: Client<OpenAIConfig>,
     model: String,
+    profile: Profile,
 }
 
 impl LlmClient {
@@ -39,17 +48,23 @@ impl LlmClient {
     /// The HTTP client can't be built.
     pub fn new(config: &LlmConfig) -> anyhow::Result<Self> {
         let deadlines = Deadlines {
+            connect: config.connect_timeout,
             total: config.timeout,
-            ..Deadlines::default()
         };
         let http = http_client::client(&config.base_url, deadlines, POOL_IDLE)?;
         let key = config.api_key.as_ref();
         let settings = OpenAIConfig::new()
             .with_api_base(config.base_url.as_str().trim_end_matches('/'))
             .with_api_key(key.map(|key| key.expose_secret()).unwrap_or_default());
+        let checked = Checked {
+            http: http.clone(),
+            idle: config.idle_timeout,
+            request_id: config.profile.request_id.clone(),
+        };
         Ok(Self {
-            client: Client::build(http.clone(), settings).with_http_service(Checked(http)),
+            client: Client::build(http, settings).with_http_service(checked),
             model: config.model.clone(),
+            profile: config.profile.clone(),
         })
     }
 
@@ -59,23 +74,41 @@ impl LlmClient {
         &self.model
     }
 
+    /// How the server wants to be asked.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// SHA-256 of `request` as it is sent to this model, in hex.
+    #[must_use]
+    pub fn hash(&self, request: &ChatRequest) -> String {
+        wire::hash(&wire::body(request, &self.model, &self.profile))
+    }
+
     /// Asks once. `key` goes along as `Idempotency-Key`, for servers that know it and for their logs.
     ///
     /// # Errors
     /// [`LlmError`]; its [`LlmError::maybe_billed`] says whether the question may have been paid for.
     pub async fn chat(&self, request: &ChatRequest, key: &str) -> Result<Answer, LlmError> {
+        transcript::check(request, &self.profile).map_err(|why| LlmError::Invalid { why })?;
         let chat = self
             .client
             .chat()
             .header("Idempotency-Key", key)
             .map_err(error_of)?;
-        let body: Box<RawValue> = chat
-            .create_byot(request.body(&self.model))
+        let kept: Kept = chat
+            .create_byot(wire::body(request, &self.model, &self.profile))
             .await
             .map_err(error_of)?;
-        let body = body.get().to_owned();
-        let reply = Reply::read(&body, request.max_tokens)?;
-        Ok(Answer { body, reply })
+        match Reply::read(&kept.body, request.max_tokens) {
+            Ok(reply) => Ok(Answer {
+                body: kept.body,
+                reply,
+                request_id: kept.request_id,
+            }),
+            Err(error) => Err(error.of_request(kept.request_id)),
+        }
     }
 }
 
@@ -84,6 +117,7 @@ impl std::fmt::Debug for LlmClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LlmClient")
             .field("model", &self.model)
+            .field("profile", &self.profile.name)
             .finish_non_exhaustive()
     }
 }
@@ -94,14 +128,11 @@ fn error_of(error: OpenAIError) -> LlmError {
     match error {
         OpenAIError::Boxed(inner) => match inner.downcast::<LlmError>() {
             Ok(ours) => *ours,
-            Err(_) => LlmError::NoAnswer,
+            Err(_) => LlmError::unreadable("the client library failed"),
         },
         OpenAIError::InvalidArgument(_) => LlmError::NotSent {
             why: "the request can't be built".to_owned(),
         },
-        OpenAIError::JSONDeserialize(..) => LlmError::Unreadable {
-            why: "it is no JSON",
-        },
-        _ => LlmError::NoAnswer,
+        _ => LlmError::unreadable("the client library failed"),
     }
 }

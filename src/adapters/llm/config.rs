@@ -5,12 +5,16 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::SecretString;
 
-use crate::adapters::http_client::is_loopback;
+use super::profile::Profile;
+use crate::adapters::http_client::{Deadlines, is_loopback};
 
 /// How long an answer may take, when nothing else is said.
 const DEFAULT_TIMEOUT_S: u64 = 60;
 /// A `sop_step` attempt may last a quarter of an hour; the call has to end well before.
 const LONGEST_TIMEOUT_S: u64 = 600;
+/// How long the body of an answer may stand still. Not shorter: some servers send the head at once and the
+/// whole body when the model is done.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Tokens of all projects in one day, when nothing else is said: a run-away ends here.
 const DEFAULT_TOKENS_PER_DAY: i64 = 20_000_000;
 
@@ -25,6 +29,12 @@ pub struct LlmConfig {
     pub model: String,
     /// `LLM_TIMEOUT_S`: from the question to the last byte of the answer.
     pub timeout: Duration,
+    /// Until the connection stands.
+    pub connect_timeout: Duration,
+    /// How long the body of an answer may stand still.
+    pub idle_timeout: Duration,
+    /// How the server wants to be asked: `LLM_PROFILE`, else recognised by its address.
+    pub profile: Profile,
     /// `LLM_PRICE_INPUT`, `LLM_PRICE_OUTPUT`
     pub price: Price,
     /// `LLM_MAX_TOKENS_PER_DAY`: of all projects together.
@@ -99,8 +109,16 @@ impl LlmConfig {
         let timeout = number(&get, "LLM_TIMEOUT_S", 1, LONGEST_TIMEOUT_S)?;
         let tokens_per_day = number(&get, "LLM_MAX_TOKENS_PER_DAY", 0, i64::MAX / 2)?;
         let cost_per_day = money(&get, "LLM_MAX_COST_PER_DAY")?;
+        let base_url = parse_base(&base)?;
+        let profile = match get("LLM_PROFILE") {
+            Some(name) => Profile::named(&name),
+            None => Profile::recognised(&base_url, &model),
+        };
         Ok(Some(Self {
-            base_url: parse_base(&base)?,
+            profile: profile.map_err(|why| invalid("LLM_PROFILE", &why))?,
+            connect_timeout: Deadlines::default().connect,
+            idle_timeout: IDLE_TIMEOUT,
+            base_url,
             api_key: get("LLM_API_KEY").map(SecretString::from),
             model,
             timeout: Duration::from_secs(timeout.unwrap_or(DEFAULT_TIMEOUT_S)),
@@ -242,10 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_that_is_named_beats_the_one_that_is_recognised() {
+        let place = [
+            ("LLM_BASE_URL", "https://api.deepseek.com"),
+            ("LLM_MODEL", "deepseek-v4"),
+        ];
+        let profile = |more: &[(&str, &str)]| {
+            let pairs = [&place[..], more].concat();
+            config(&pairs).unwrap().unwrap().profile.name
+        };
+        assert_eq!(profile(&[]), "deepseek");
+        assert_eq!(profile(&[("LLM_PROFILE", "generic")]), "generic");
+    }
+
+    #[test]
     fn a_value_that_cannot_be_is_refused_with_its_variable() {
         for (name, value) in [
             ("LLM_BASE_URL", "ftp://x"),
             ("LLM_BASE_URL", "api.deepseek.com"),
+            ("LLM_PROFILE", "gpt"),
             ("LLM_TIMEOUT_S", "0"),
             ("LLM_TIMEOUT_S", "3600"),
             ("LLM_PRICE_INPUT", "-1"),

@@ -1,22 +1,21 @@
 //! What came back, read leniently: servers differ in every field but the text itself.
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use super::{
-    error::{LlmError, Said},
-    request::ToolCall,
-};
+use super::{error::LlmError, request::ToolCall, said::Said};
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What the model said; empty when it said nothing.
+    /// What the model said; empty when it said nothing. Form is the caller's to check: a fence, or a tool
+    /// call that the model wrote as text, is text.
     pub text: String,
-    /// The tools it asks to call; never acted on when `truncated`.
+    /// The tools it asks to call; never acted on when `truncated`. Their ids are unique within a reply.
     pub tool_calls: Vec<ToolCall>,
-    /// What it thought, where the server tells it apart.
+    /// What it thought, where that can be told apart.
     pub thinking: Option<String>,
-    /// It was cut off: what it says must not be acted on.
+    /// It was cut off, or withheld in part: what it says must not be acted on.
     pub truncated: bool,
     /// Tokens the server counted; `None` when it did not say.
     pub usage: Option<Usage>,
@@ -32,43 +31,65 @@ pub struct Usage {
 }
 
 impl Reply {
-    /// Reads the body of a successful answer to a request of at most `max_tokens`.
+    /// Reads the body of a successful answer to a request of at most `max_tokens`. The same body is always
+    /// read the same, ids included, so a stored one can stand for the call.
     ///
     /// # Errors
     /// The body speaks of an error, or holds no answer.
     pub fn read(body: &str, max_tokens: u32) -> Result<Self, LlmError> {
-        let unreadable = |why| LlmError::Unreadable { why };
-        let body: Value = serde_json::from_str(body).map_err(|_| unreadable("it is no JSON"))?;
-        let choice = body.get("choices").and_then(|choices| choices.get(0));
-        let Some(choice) = choice else {
-            return Err(match body.get("error") {
-                Some(error) if !error.is_null() => {
-                    LlmError::of_body(&Said::read(body.to_string().as_bytes()))
-                }
-                _ => unreadable("it has no choices"),
-            });
-        };
+        let json: Value = serde_json::from_str(body.trim_start_matches('\u{feff}'))
+            .map_err(|_| LlmError::unreadable("it is no JSON"))?;
+        let says = |name| json.get(name).is_some_and(|value: &Value| !value.is_null());
+        let choice = json.get("choices").and_then(|choices| choices.get(0));
+        if says("error") || (choice.is_none() && says("code")) {
+            return Err(LlmError::of_body(&Said::of(&json)));
+        }
+        let choice = choice.ok_or_else(|| LlmError::unreadable("it has no choices"))?;
         let message = choice
             .get("message")
-            .ok_or_else(|| unreadable("its choice has no message"))?;
-        let usage = usage(&body);
-        let finish = choice
-            .get("finish_reason")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+            .filter(|message| message.is_object())
+            .ok_or_else(|| LlmError::unreadable("its choice has no message"))?;
+        let finish = choice.get("finish_reason").and_then(Value::as_str);
+        let cut = match finish.unwrap_or_default() {
+            "length" | "max_tokens" | "content_filter" => true,
+            "insufficient_system_resource" | "error" | "abort" => {
+                return Err(LlmError::unreadable("the server broke it off"));
+            }
+            _ => false,
+        };
+        let usage = usage(&json);
         let full = usage.is_some_and(|usage| usage.completion >= i64::from(max_tokens));
+        let (text, thought, endless) = answer(message);
+        let tool_calls = tool_calls(message, body);
+        let torn = tool_calls.iter().any(|call| is_torn(&call.arguments));
         Ok(Self {
-            text: text(message.get("content")),
-            tool_calls: tool_calls(message.get("tool_calls")),
-            thinking: message
-                .get("reasoning_content")
-                .and_then(Value::as_str)
-                .filter(|thought| !thought.trim().is_empty())
-                .map(str::to_owned),
-            truncated: matches!(finish, "length" | "max_tokens") || full,
+            text,
+            tool_calls,
+            thinking: thought,
+            truncated: cut || full || endless || torn,
             usage,
         })
     }
+}
+
+/// What is said, what was thought before, and whether the thinking never came to an end.
+fn answer(message: &Value) -> (String, Option<String>, bool) {
+    let said = text(message.get("content"));
+    let told_apart = ["reasoning_content", "reasoning"]
+        .into_iter()
+        .find_map(|name| message.get(name)?.as_str());
+    // A server that can't tell them apart leaves the thinking in front of the answer.
+    let (text, within, endless) = match said.trim_start().strip_prefix("<think>") {
+        None => (said.as_str(), None, false),
+        Some(rest) => match rest.split_once("</think>") {
+            Some((thought, text)) => (text.trim_start(), Some(thought), false),
+            None => ("", Some(rest), true),
+        },
+    };
+    let thought = told_apart
+        .or(within)
+        .filter(|thought| !thought.trim().is_empty());
+    (text.to_owned(), thought.map(str::to_owned), endless)
 }
 
 /// A string, or a list of text parts.
@@ -83,33 +104,66 @@ fn text(content: Option<&Value>) -> String {
     }
 }
 
-/// The calls that name a tool; a call without an id gets one by its place.
-fn tool_calls(calls: Option<&Value>) -> Vec<ToolCall> {
-    let calls = calls.and_then(Value::as_array).map(Vec::as_slice);
-    let read = |(at, call): (usize, &Value)| {
-        let function = call.get("function")?;
-        let name = function.get("name")?.as_str()?.trim();
-        let id = call
-            .get("id")
-            .and_then(Value::as_str)
-            .filter(|id| !id.is_empty());
-        let arguments = match function.get("arguments") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
-            Some(other) => other.to_string(),
-        };
-        Some(ToolCall {
-            id: id.map_or_else(|| format!("call_{at}"), str::to_owned),
-            name: name.to_owned(),
-            arguments,
-        })
+/// The calls that name a tool. One without an id, or with one that was there before, gets one of its own: not
+/// the place alone, since the next answer of the conversation has the same places.
+fn tool_calls(message: &Value, body: &str) -> Vec<ToolCall> {
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    let functions: Vec<(Option<&str>, &Value)> = match calls {
+        Some(calls) if !calls.is_empty() => calls
+            .iter()
+            .filter_map(|call| {
+                Some((
+                    call.get("id").and_then(Value::as_str),
+                    call.get("function")?,
+                ))
+            })
+            .collect(),
+        // As servers wrote it before there were several calls.
+        _ => message
+            .get("function_call")
+            .map(|function| (None, function))
+            .into_iter()
+            .collect(),
     };
-    calls
-        .unwrap_or_default()
+    let mut read: Vec<ToolCall> = Vec::new();
+    for (at, (id, function)) in functions.into_iter().enumerate() {
+        let name = function.get("name").and_then(Value::as_str);
+        let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        let id = id.filter(|id| !id.trim().is_empty() && read.iter().all(|call| call.id != *id));
+        read.push(ToolCall {
+            id: id.map_or_else(|| own_id(body, at), str::to_owned),
+            name: name.to_owned(),
+            arguments: arguments(function.get("arguments")),
+        });
+    }
+    read
+}
+
+fn own_id(body: &str, at: usize) -> String {
+    let hash: String = Sha256::digest(body)
         .iter()
-        .enumerate()
-        .filter_map(read)
-        .collect()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("call_{hash}_{at}")
+}
+
+/// JSON as the model wrote it; nothing at all is an object without members.
+fn arguments(written: Option<&Value>) -> String {
+    match written {
+        Some(Value::String(text)) if !text.trim().is_empty() && text.trim() != "null" => {
+            text.clone()
+        }
+        Some(Value::String(_) | Value::Null) | None => "{}".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Whether JSON ends before it is whole.
+fn is_torn(arguments: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err_and(|error| error.is_eof())
 }
 
 fn usage(body: &Value) -> Option<Usage> {
@@ -140,6 +194,14 @@ mod tests {
         reason = "a failed expectation is the test's verdict"
     )]
     use super::*;
+    use crate::adapters::llm::error::Heard;
+
+    fn heard(status: u16) -> Heard {
+        Heard {
+            status,
+            ..Heard::default()
+        }
+    }
 
     fn read(body: &str) -> Result<Reply, LlmError> {
         Reply::read(body, 100)
@@ -206,29 +268,27 @@ mod tests {
         for (error, wanted) in [
             (
                 r#"{"code":402,"message":"…"}"#,
-                LlmError::NoCredit { status: 402 },
+                LlmError::NoCredit(heard(402)),
             ),
             (
                 r#"{"code":"insufficient_quota"}"#,
-                LlmError::NoCredit { status: 402 },
+                LlmError::NoCredit(heard(402)),
             ),
             (
                 r#"{"type":"rate_limit_error"}"#,
-                LlmError::RateLimited { retry_after: None },
+                LlmError::RateLimited(heard(429)),
             ),
             (
                 r#"{"code":"invalid_api_key"}"#,
-                LlmError::BadKey { status: 401 },
+                LlmError::BadKey(heard(401)),
             ),
-            (
-                r#"{"type":"server_error"}"#,
-                LlmError::Trouble { status: 500 },
-            ),
+            (r#"{"type":"server_error"}"#, LlmError::Trouble(heard(500))),
             (
                 r#"{"message":"患者张三"}"#,
                 LlmError::Refused {
-                    status: 400,
+                    heard: heard(400),
                     code: None,
+                    hint: None,
                 },
             ),
         ] {

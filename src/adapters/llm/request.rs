@@ -1,8 +1,12 @@
-//! What is asked of a model. Only parameters every server knows are sent.
+//! What is asked of a model, said the same way whoever answers.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
+
+use super::image::Image;
+
+/// What a picture counts for at most.
+const IMAGE_TOKENS: i64 = 16_384;
 
 /// Who says a message. `system` and not `developer`: many servers refuse the latter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -25,11 +29,13 @@ pub struct Message {
     pub role: Role,
     /// What is said.
     pub content: String,
+    /// Pictures a person's message shows.
+    pub images: Vec<Image>,
     /// The tool calls an assistant's message asked for.
     pub tool_calls: Vec<ToolCall>,
     /// Of a tool's message: the call it answers.
     pub answers: Option<String>,
-    /// An assistant's thinking, where its server wants it back with its tool calls.
+    /// An assistant's thinking; it goes back to servers that want it.
     pub thinking: Option<String>,
 }
 
@@ -40,6 +46,7 @@ impl Message {
         Self {
             role,
             content: content.into(),
+            images: Vec::new(),
             tool_calls: Vec::new(),
             answers: None,
             thinking: None,
@@ -55,19 +62,13 @@ impl Message {
         }
     }
 
-    fn body(&self) -> Value {
-        let mut body = json!({ "role": self.role, "content": self.content });
-        if !self.tool_calls.is_empty() {
-            let calls: Vec<Value> = self.tool_calls.iter().map(ToolCall::body).collect();
-            body["tool_calls"] = Value::Array(calls);
+    /// A person's question about pictures.
+    #[must_use]
+    pub fn about(images: Vec<Image>, content: impl Into<String>) -> Self {
+        Self {
+            images,
+            ..Self::text(Role::User, content)
         }
-        if let Some(id) = &self.answers {
-            body["tool_call_id"] = json!(id);
-        }
-        if let Some(thinking) = &self.thinking {
-            body["reasoning_content"] = json!(thinking);
-        }
-        body
     }
 }
 
@@ -78,22 +79,15 @@ pub struct ToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments, JSON as the model wrote it: perhaps empty, perhaps broken.
+    /// Its arguments, JSON as the model wrote it, perhaps broken; none at all are read as `{}`.
     pub arguments: String,
 }
 
 impl ToolCall {
-    fn body(&self) -> Value {
-        // Some servers send no arguments as nothing at all, and refuse that when it comes back.
-        let arguments = match self.arguments.trim() {
-            "" => "{}",
-            written => written,
-        };
-        json!({
-            "id": self.id,
-            "type": "function",
-            "function": { "name": self.name, "arguments": arguments },
-        })
+    /// The arguments, when they are the JSON object they have to be.
+    #[must_use]
+    pub fn object(&self) -> Option<serde_json::Map<String, Value>> {
+        serde_json::from_str(&self.arguments).ok()
     }
 }
 
@@ -139,59 +133,10 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// The request as it is sent to `model`.
-    #[must_use]
-    pub fn body(&self, model: &str) -> Value {
-        let messages: Vec<Value> = self.messages.iter().map(Message::body).collect();
-        let mut body = json!({
-            "model": model,
-            "messages": messages,
-            "max_tokens": self.max_tokens,
-            "temperature": 0,
-            "stream": false,
-        });
-        match &self.format {
-            Format::Text => {}
-            Format::Json => body["response_format"] = json!({ "type": "json_object" }),
-            Format::Schema { name, schema } => {
-                body["response_format"] = json!({
-                    "type": "json_schema",
-                    "json_schema": { "name": name, "strict": true, "schema": schema },
-                });
-            }
-        }
-        if !self.tools.is_empty() {
-            let tools: Vec<Value> = self
-                .tools
-                .iter()
-                .map(|tool| {
-                    json!({
-                        "type": "function",
-                        "function": {
-                            "name": tool.name,
-                            "description": tool.description,
-                            "parameters": tool.parameters,
-                        },
-                    })
-                })
-                .collect();
-            body["tools"] = Value::Array(tools);
-        }
-        body
-    }
-
-    /// SHA-256 of the request as it is sent, in hex: what was asked, without keeping it twice.
-    #[must_use]
-    pub fn hash(&self, model: &str) -> String {
-        Sha256::digest(self.body(model).to_string())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
-    }
-
     /// How many tokens the prompt has at most, without the model's own tokeniser: three letters or blanks
     /// count as one, every digit and every sign as one (some models take digits one by one), any other
-    /// character as two, and each message has a few of its own.
+    /// character as two, and each message has a few of its own. A picture counts as much as servers make of
+    /// the largest they take.
     #[must_use]
     pub fn prompt_tokens_at_most(&self) -> i64 {
         let said = self.messages.iter().map(|message| {
@@ -201,12 +146,17 @@ impl ChatRequest {
                 .map(|call| tokens_at_most(&call.arguments) + 16)
                 .sum();
             let thinking = message.thinking.as_deref().map_or(0, tokens_at_most);
-            tokens_at_most(&message.content) + calls + thinking + 8
+            let images = i64::try_from(message.images.len()).unwrap_or(i64::MAX / 1_000_000);
+            tokens_at_most(&message.content) + calls + thinking + images * IMAGE_TOKENS + 8
         });
         let tools = self.tools.iter().map(|tool| {
             tokens_at_most(&tool.description) + tokens_at_most(&tool.parameters.to_string()) + 16
         });
-        said.chain(tools).sum()
+        let schema = match &self.format {
+            Format::Schema { schema, .. } => tokens_at_most(&schema.to_string()) + 16,
+            Format::Text | Format::Json => 0,
+        };
+        said.chain(tools).sum::<i64>() + schema
     }
 }
 

@@ -1,4 +1,7 @@
-//! `iit llm spend | providers | close`: what the model costs, and whether it is asked at all.
+//! `iit llm check | spend | providers | close`: what the model can do, what it costs, and whether it is asked
+//! at all.
+
+mod check;
 
 use std::process::ExitCode;
 
@@ -31,6 +34,15 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// 试用所配置的接口，不发送研究数据 · try what the configured endpoint can do; sends no study data.
+    Check(check::Args),
+    #[command(flatten)]
+    Books(Books),
+}
+
+/// What the database knows of the model.
+#[derive(Debug, Subcommand)]
+enum Books {
     /// 每日用量 · what was used, by day and project.
     Spend {
         /// 只看这个项目 · this project only.
@@ -60,19 +72,26 @@ enum Command {
 pub fn run(args: Args) -> CommandResult {
     logging::one_shot();
     process::block_on(async move {
-        let database = Database::open("llm", 2).await?;
-        let outcome = match args.command {
-            Command::Spend {
-                project,
-                days,
-                format,
-            } => spent(&database, project.as_deref(), days, format).await,
-            Command::Providers { format } => list(&database, format).await,
-            Command::Close => close(&database).await,
-        };
-        database.close().await?;
-        outcome
+        match args.command {
+            Command::Check(args) => check::run(args).await,
+            Command::Books(books) => look_up(books).await,
+        }
     })
+}
+
+async fn look_up(books: Books) -> CommandResult {
+    let database = Database::open("llm", 2).await?;
+    let outcome = match books {
+        Books::Spend {
+            project,
+            days,
+            format,
+        } => spent(&database, project.as_deref(), days, format).await,
+        Books::Providers { format } => list(&database, format).await,
+        Books::Close => close(&database).await,
+    };
+    database.close().await?;
+    outcome
 }
 
 async fn spent(

@@ -69,6 +69,8 @@ pub fn render(secret: &str, said: &[Said<'_>]) -> Vec<Message> {
                     json.replace(&mark, "")
                 ),
             ),
+            // Servers refuse a message that says nothing.
+            Said::Reply(text) if text.trim().is_empty() => (Role::Assistant, "（空）".to_owned()),
             Said::Reply(text) => (Role::Assistant, (*text).to_owned()),
             Said::Correction(text) => (Role::User, (*text).to_owned()),
         };

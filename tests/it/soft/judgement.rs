@@ -139,6 +139,20 @@ async fn a_pass_without_a_quote_is_told_so_and_each_try_is_a_step() {
 }
 
 #[tokio::test]
+async fn an_empty_answer_in_json_mode_is_asked_for_again_without_it() {
+    let model = FakeLlm::passing().await;
+    model.next([Answer::Says(" \n".to_owned())]);
+    let app = app_with(&model).await;
+    app.qc("lung", None).await;
+    assert_eq!(outcomes(&run(&app).await), ["invalid_reply", "pass"]);
+    let log = model.log();
+    assert!(log[0].body.get("response_format").is_some());
+    assert!(log[1].body.get("response_format").is_none());
+    assert_eq!(log[1].said_by("assistant"), ["（空）"]);
+    app.stop().await;
+}
+
+#[tokio::test]
 async fn a_model_that_never_answers_to_the_point_leaves_it_to_a_person_after_three_tries() {
     let model = FakeLlm::passing().await;
     model.always(Some(Answer::Says("```json\n{}\n```".to_owned())));
