@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     Handle,
     common::{
+        click::{self, Click, Pick},
         parts, reply,
         services::Services,
         study::Study,
@@ -51,19 +52,31 @@ impl Job for Intent {
 impl Handle for Intent {
     async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let mut conn = services.pool.acquire().await?;
-        let Some(message) = inbox::get(&mut conn, self.message).await? else {
+        let Some(mut message) = inbox::get(&mut conn, self.message).await? else {
             return Err(JobError::Cancel("the message is gone".to_owned()));
         };
         if message.status != "queued" {
             // Understood by an attempt that committed and died before it could say so.
             return Ok(end(services, lease).await?.commit().await?);
         }
+        let mut pick = None;
         if message.kind == "event" {
-            // A visit, a click, a change in the directory: noted with the message, answered by nobody.
-            drop(conn);
-            let mut settlement = end(services, lease).await?;
-            inbox::finish(settlement.conn(), message.id, "answered").await?;
-            return Ok(settlement.commit().await?);
+            let click = click::read(&mut conn, &message).await?;
+            if let Click::Answers(picked) = click {
+                message = picked.as_said(message);
+                pick = Some(picked);
+            } else {
+                // A visit, a change in the directory: noted with the message, answered by nobody.
+                drop(conn);
+                let mut settlement = end(services, lease).await?;
+                match click {
+                    Click::Late(picked) => {
+                        click::late(services, &mut settlement, &message, &picked).await?;
+                    }
+                    _ => inbox::finish(settlement.conn(), message.id, "answered").await?,
+                }
+                return Ok(settlement.commit().await?);
+            }
         }
         let (project, text, chosen) = match whose_study(services, &mut conn, &message).await? {
             Whose::Project { id, text, chosen } => (id, text, chosen),
@@ -80,17 +93,28 @@ impl Handle for Intent {
                 return ask_which_project(services, lease, &message, &projects).await;
             }
         };
-        if message.kind != "text" {
+        if !matches!(message.kind.as_str(), "text" | click::CLICK) {
             drop(conn);
             return no_text(services, lease, &message, &project).await;
         }
         let study = Study::load(services, &mut conn, &project).await?;
         let skills = skills::active(&mut conn, &project, None).await?;
-        let routing = route(services, &mut conn, &message, &project, &text).await?;
+        let routing = route(
+            services,
+            &mut conn,
+            &message,
+            &project,
+            &text,
+            pick.as_ref(),
+        )
+        .await?;
         drop(conn);
 
         let (parts, patient, pending) = parts::answers(&study, &skills, &routing, &text).await?;
         let mut settlement = end(services, lease).await?;
+        if let Some(pick) = &pick {
+            click::taken(&mut settlement, &message, pick).await?;
+        }
         let conn = settlement.conn();
         let intents = serde_json::to_value(&routing.intents).context("writing the intents")?;
         inbox::understood(conn, message.id, Some(&project), &intents, routing.degraded).await?;
@@ -110,6 +134,7 @@ impl Handle for Intent {
             &message.sender,
             patient.as_deref(),
             pending.as_ref(),
+            message.id,
         )
         .await?;
         if chosen {
@@ -240,6 +265,7 @@ async fn route(
     message: &Message,
     project: &str,
     text: &str,
+    pick: Option<&Pick>,
 ) -> Result<router::Routing, JobError> {
     let idle = services.conversation.memory_idle.as_secs_f64() / 60.0;
     let conversation = conversations::get(conn, project, &message.sender, idle).await?;
@@ -259,7 +285,8 @@ async fn route(
     // A question this version can't read any more is simply not pending.
     let pending: Option<Clarification> = conversation
         .pending
-        .and_then(|value| serde_json::from_value(value).ok());
+        .and_then(|value| serde_json::from_value(value).ok())
+        .map(|pending| click::only_the_picked(pending, pick));
     let known = Conversation {
         history: &history,
         memory: Memory {
