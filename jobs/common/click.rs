@@ -205,3 +205,97 @@ async fn note(
     settlement.enqueue(NewJob::of(&update)?).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a failed expectation is the test's verdict"
+    )]
+
+    use super::*;
+    use crate::engines::router::{Conversation, keyword};
+
+    fn pick(no: usize, chip: &Choice) -> Pick {
+        Pick {
+            card: OutboxId::generate(),
+            no,
+            chip: Chip {
+                label: chip.label.clone(),
+                text: chip.text.clone(),
+            },
+            of_study: false,
+        }
+    }
+
+    #[test]
+    fn a_label_that_is_the_number_of_another_choice_means_itself() {
+        let choices: Vec<Choice> = ["2", "1"]
+            .map(|id| Choice {
+                label: id.to_owned(),
+                text: format!("质控 编号「{id}」"),
+            })
+            .into();
+        let pending = Clarification {
+            question: "请问您指的是下面哪一位？".to_owned(),
+            choices: choices.clone(),
+            resume: None,
+        };
+        for (no, choice) in choices.iter().enumerate() {
+            let left = only_the_picked(pending.clone(), Some(&pick(no, choice)));
+            let conversation = Conversation {
+                pending: Some(&left),
+                ..Conversation::default()
+            };
+            let routing = keyword::route(&choice.label, &conversation);
+            let [intent] = routing.intents.as_slice() else {
+                panic!("{routing:?}")
+            };
+            assert_eq!(intent.entities.record_ids, [choice.label.clone()]);
+        }
+    }
+
+    #[test]
+    fn what_was_typed_leaves_the_question_as_it_is() {
+        let pending = Clarification {
+            question: "？".to_owned(),
+            choices: vec![Choice {
+                label: "甲".to_owned(),
+                text: "乙".to_owned(),
+            }],
+            resume: Some("丙".to_owned()),
+        };
+        assert_eq!(only_the_picked(pending.clone(), None), pending);
+        let of_study = Pick {
+            of_study: true,
+            ..pick(
+                0,
+                &Choice {
+                    label: "丁".to_owned(),
+                    text: "丁".to_owned(),
+                },
+            )
+        };
+        assert_eq!(only_the_picked(pending.clone(), Some(&of_study)), pending);
+    }
+
+    #[test]
+    fn an_event_is_read_back_as_the_entry_stored_it() {
+        let event = Event {
+            event: "template_card_event".to_owned(),
+            event_key: "chip-1".to_owned(),
+            response_code: "code".to_owned(),
+            ..Event::default()
+        };
+        let detail = serde_json::json!({ "kind": Kind::Event(event.clone()) });
+        assert_eq!(event_of(&detail), Some(event));
+        for odd in [
+            serde_json::json!({}),
+            serde_json::json!({ "kind": null }),
+            serde_json::json!({ "kind": Kind::Text { content: "x".to_owned() } }),
+            serde_json::json!([1]),
+        ] {
+            assert_eq!(event_of(&odd), None, "{odd}");
+        }
+    }
+}

@@ -84,13 +84,19 @@ pub async fn whose_study(
 }
 
 /// The study a text is the id or name of; while we wait for a typed answer, also its number in the list.
-fn named(text: &str, memberships: &[(String, String)], by_number: bool) -> Option<(String, String)> {
+fn named(
+    text: &str,
+    memberships: &[(String, String)],
+    by_number: bool,
+) -> Option<(String, String)> {
     let text = text.trim();
     memberships
         .iter()
         .enumerate()
         .find(|(no, (id, name))| {
-            text.eq_ignore_ascii_case(id) || text == name || (by_number && text == (no + 1).to_string())
+            text.eq_ignore_ascii_case(id)
+                || text == name
+                || (by_number && text == (no + 1).to_string())
         })
         .map(|(_, membership)| membership.clone())
 }

@@ -87,9 +87,9 @@ const WRONG_SECRET: &str =
     "WECOM_SECRET 与应用不符，请从应用页重新复制 (wrong secret: copy it again from the app's page)";
 const NO_SUCH_PERSON: &str = "收件人不存在或不在应用可见范围 (the recipient doesn't exist or is outside the app's visible range)";
 
-const CARD_REFUSED: &str = "卡片的任务编号或按钮不合法 (WeCom does not take the card's task id or its buttons)";
-const NO_SUCH_CARD: &str =
-    "卡片不存在，或更新凭证已过期、已用过 (no such card, or the code to update it is used or too old)";
+const CARD_REFUSED: &str =
+    "卡片的任务编号或按钮不合法 (WeCom does not take the card's task id or its buttons)";
+const NO_SUCH_CARD: &str = "卡片不存在，或更新凭证已过期、已用过 (no such card, or the code to update it is used or too old)";
 
 /// Every code that is treated in a way of its own.
 pub static CODES: [Known; 30] = {
