@@ -61,25 +61,31 @@ impl Handle for Intent {
         }
         let mut pick = None;
         if message.kind == "event" {
-            let click = click::read(&mut conn, &message).await?;
-            if let Click::Answers(picked) = click {
-                message = picked.as_said(message);
-                pick = Some(picked);
-            } else {
-                // A visit, a change in the directory: noted with the message, answered by nobody.
-                drop(conn);
-                let mut settlement = end(services, lease).await?;
-                match click {
-                    Click::Late(picked) => {
-                        click::late(services, &mut settlement, &message, &picked).await?;
-                    }
-                    _ => inbox::finish(settlement.conn(), message.id, "answered").await?,
+            match click::read(&mut conn, &message).await? {
+                Click::Answers(picked) => {
+                    message = picked.as_said(message);
+                    pick = Some(picked);
                 }
-                return Ok(settlement.commit().await?);
+                Click::Late(picked) => {
+                    drop(conn);
+                    return past(services, lease, &message, &picked).await;
+                }
+                Click::Nothing => {
+                    // A visit, a change in the directory: noted with the message, answered by nobody.
+                    drop(conn);
+                    let mut settlement = end(services, lease).await?;
+                    inbox::finish(settlement.conn(), message.id, "answered").await?;
+                    return Ok(settlement.commit().await?);
+                }
             }
         }
         let (project, text, chosen) = match whose_study(services, &mut conn, &message).await? {
             Whose::Project { id, text, chosen } => (id, text, chosen),
+            // Which study the card asked about can't be told from it any more.
+            Whose::Switched(..) | Whose::Ask(_) if let Some(pick) = &pick => {
+                drop(conn);
+                return past(services, lease, &message, pick).await;
+            }
             Whose::Switched(id, name) => {
                 drop(conn);
                 return switch(services, lease, &message, &id, &name).await;
@@ -93,6 +99,10 @@ impl Handle for Intent {
                 return ask_which_project(services, lease, &message, &projects).await;
             }
         };
+        if let Some(pick) = pick.as_ref().filter(|pick| !pick.is_about(&project)) {
+            drop(conn);
+            return past(services, lease, &message, pick).await;
+        }
         if !matches!(message.kind.as_str(), "text" | click::CLICK) {
             drop(conn);
             return no_text(services, lease, &message, &project).await;
@@ -170,6 +180,17 @@ async fn end(services: &Services, lease: &Lease) -> Result<Settlement, JobError>
     Ok(lease
         .settle(&services.pool, &services.wake, &Outcome::Done)
         .await?)
+}
+
+async fn past(
+    services: &Services,
+    lease: &Lease,
+    message: &Message,
+    pick: &Pick,
+) -> Result<Settled, JobError> {
+    let mut settlement = end(services, lease).await?;
+    click::late(services, &mut settlement, message, pick).await?;
+    Ok(settlement.commit().await?)
 }
 
 async fn refuse(

@@ -49,23 +49,29 @@ pub struct Pick {
     card: OutboxId,
     no: usize,
     chip: Chip,
-    /// The card asked which study.
-    of_study: bool,
+    /// The study it is about; `None` when the card asked which.
+    project: Option<String>,
 }
 
 impl Pick {
     /// The event as the message it stands for. A study is named by its id: two may have one name.
     #[must_use]
     pub fn as_said(&self, message: Message) -> Message {
-        let text = match self.of_study {
-            true => &self.chip.text,
-            false => &self.chip.label,
+        let text = match self.project {
+            None => &self.chip.text,
+            Some(_) => &self.chip.label,
         };
         Message {
             kind: CLICK.to_owned(),
             text: text.clone(),
             ..message
         }
+    }
+
+    /// Whether it can be meant while `project` is talked about.
+    #[must_use]
+    pub fn is_about(&self, project: &str) -> bool {
+        self.project.as_deref().is_none_or(|own| own == project)
     }
 }
 
@@ -99,7 +105,7 @@ pub async fn read(conn: &mut PgConnection, message: &Message) -> Result<Click, J
         card,
         no,
         chip,
-        of_study: sent.project.is_none(),
+        project: sent.project.clone(),
     };
     Ok(match waits(conn, message, &sent, &pick).await? {
         true => Click::Answers(pick),
@@ -151,7 +157,7 @@ fn is_that(choice: &Choice, chip: &Chip) -> bool {
 /// as a number.
 #[must_use]
 pub fn only_the_picked(mut pending: Clarification, pick: Option<&Pick>) -> Clarification {
-    if let Some(pick) = pick.filter(|pick| !pick.of_study) {
+    if let Some(pick) = pick.filter(|pick| pick.project.is_some()) {
         pending.choices.retain(|choice| is_that(choice, &pick.chip));
         pending.choices.truncate(1);
     }
@@ -224,7 +230,7 @@ mod tests {
                 label: chip.label.clone(),
                 text: chip.text.clone(),
             },
-            of_study: false,
+            project: Some("lung".to_owned()),
         }
     }
 
@@ -267,7 +273,7 @@ mod tests {
         };
         assert_eq!(only_the_picked(pending.clone(), None), pending);
         let of_study = Pick {
-            of_study: true,
+            project: None,
             ..pick(
                 0,
                 &Choice {

@@ -58,11 +58,31 @@ async fn a_question_of_one_study_is_past_when_another_is_talked_about() {
     let app = app_with(["colon", "lung"]).await;
     asked(&app, "ZhangSan", "质控 P001").await;
     app.ask("ZhangSan", "colon").await;
-    let (_, card) = asked(&app, "ZhangSan", "质控 ID=P0015").await;
+    let statement = "UPDATE iit_conversations SET last_patient_at = now() - interval '31 minutes'";
+    sqlx::query(statement).execute(&app.db.pool).await.unwrap();
+    let (_, card) = asked(&app, "ZhangSan", "质控他").await;
+    assert_eq!(card.buttons()[0], "质控 P001");
     app.ask("ZhangSan", "lung").await;
     let reply = answer_to(&app, "ZhangSan", &card, 0).await;
     assert!(reply.starts_with("这张卡片上的问题已经过去了"), "{reply}");
     app.settled().await;
     assert_eq!(app.count("iit_task_run").await, 1);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn who_joined_a_second_study_in_between_is_told_that_the_question_is_past() {
+    let lung = StudyFolder::with_eligibility("lung", [Subject::fit("P001")]);
+    let app = TestApp::with(&lung).await;
+    let (_, card) = asked(&app, "ZhangSan", "质控他").await;
+    app.apply(&StudyFolder::with_eligibility(
+        "colon",
+        [Subject::fit("P001")],
+    ))
+    .await;
+    let reply = answer_to(&app, "ZhangSan", &card, 0).await;
+    assert!(reply.starts_with("这张卡片上的问题已经过去了"), "{reply}");
+    app.settled().await;
+    assert_eq!(app.count("iit_task_run").await, 0);
     app.stop().await;
 }
