@@ -257,7 +257,7 @@ mod tests {
             let [intent] = routing.intents.as_slice() else {
                 panic!("{routing:?}")
             };
-            assert_eq!(intent.entities.record_ids, [choice.label.clone()]);
+            assert_eq!(intent.entities.record_ids.concat(), choice.label);
         }
     }
 
