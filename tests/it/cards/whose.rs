@@ -61,7 +61,7 @@ async fn a_question_of_one_study_is_past_when_another_is_talked_about() {
     let statement = "UPDATE iit_conversations SET last_patient_at = now() - interval '31 minutes'";
     sqlx::query(statement).execute(&app.db.pool).await.unwrap();
     let (_, card) = asked(&app, "ZhangSan", "质控他").await;
-    assert_eq!(card.buttons()[0], "质控 P001");
+    assert_eq!(card.buttons()[0], "是，P001");
     app.ask("ZhangSan", "lung").await;
     let reply = answer_to(&app, "ZhangSan", &card, 0).await;
     assert!(reply.starts_with("这张卡片上的问题已经过去了"), "{reply}");
