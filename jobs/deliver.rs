@@ -10,6 +10,11 @@
 //! - of a **notice**, it is sent again. Nobody waits for a notice, so nobody would ask; and WeCom, told to
 //!   compare requests, shows the same one only once for some hours.
 //!
+//! A reply's choices leave once more as a card, after the text that says them with their numbers: the
+//! WeChat plug-in shows no cards, and WeCom does not tell who reads there. So a card that WeCom refuses, or
+//! that is switched off, is given up at once and keeps nobody from having been answered; one whose arrival
+//! is unclear stays `unknown` like any part of a reply.
+//!
 //! What WeCom refuses is tried again, goes on later or is given up as
 //! [`errcode`](crate::adapters::wecom::errcode) says. A refusal of the whole app uses up nobody's attempts:
 //! the gate ([`way_out`](super::common::way_out)) keeps all messages waiting, for a day at most.
@@ -30,14 +35,14 @@ use super::{
     },
 };
 use crate::{
-    adapters::wecom::{client::SHOWN_ONCE_FOR, error::SendError},
+    adapters::wecom::{card, client::SHOWN_ONCE_FOR, error::SendError},
     queue::{
         Job, JobError, Lease, NewJob, Outcome, Settled, Settlement, depth, enqueue, job::backoff,
     },
     store::{
         audit,
         outbox::{self, Outbound},
-        outbox_parts::{self, Hold, OutboundPart},
+        outbox_parts::{self, Hold, OutboundPart, give_up_card},
     },
     types::ids::OutboxId,
 };
@@ -117,6 +122,15 @@ impl Handle for Deliver {
             let Some(was) = leaves_as(part, is_notice) else {
                 continue;
             };
+            let card = match part.is_card {
+                true => card_of(&message).filter(|_| wecom.sends_cards()),
+                false => None,
+            };
+            if part.is_card && card.is_none() {
+                let mut conn = pool.acquire().await?;
+                give_up_card(&mut conn, self.outbox, part.no, "skipped", hold).await?;
+                continue;
+            }
             if begun.elapsed() > AT_A_STRETCH {
                 return Err(JobError::Snooze(Duration::ZERO));
             }
@@ -132,16 +146,17 @@ impl Handle for Deliver {
             };
             // No connection is held while WeCom is asked.
             let to = [message.recipient.as_str()];
-            let answer = match is_notice {
-                true => wecom.send_text_once(&to, &part.text, self.outbox.0).await,
-                false => wecom.send_text(&to, &part.text).await,
+            let answer = match &card {
+                Some(card) => wecom.send_card(&to, card).await,
+                None if is_notice => wecom.send_text_once(&to, &part.text, self.outbox.0).await,
+                None => wecom.send_text(&to, &part.text).await,
             };
             let still = way.arrive(part.no, was, &leave, &answer).await?;
             match answer {
                 Ok(_) => {}
                 Err(SendError::Ambiguous { why }) => {
                     tracing::warn!(outbox.id = %self.outbox, part = part.no, why, "deliver.ambiguous");
-                    if is_notice {
+                    if is_notice && card.is_none() {
                         return Err(JobError::Retry {
                             after: Some(still.max(backoff(lease.attempt))),
                             why: SendError::Ambiguous { why }.into(),
@@ -151,6 +166,13 @@ impl Handle for Deliver {
                 Err(error) => match error.pause() {
                     Some(pause) if !pause.suspects_message => {
                         return Err(wait(&message, still, error));
+                    }
+                    // The text says the same, and has arrived.
+                    _ if card.is_some() => {
+                        let cause = error.cause();
+                        tracing::warn!(outbox.id = %self.outbox, %cause, %error, "deliver.card.refused");
+                        let mut conn = pool.acquire().await?;
+                        give_up_card(&mut conn, self.outbox, part.no, "failed", hold).await?;
                     }
                     _ => return Err(refusal(error, still, lease.attempt)),
                 },
@@ -173,11 +195,17 @@ impl Handle for Deliver {
     }
 }
 
+/// The choices of a message on a card; `None` when they don't fit.
+fn card_of(message: &Outbound) -> Option<serde_json::Value> {
+    let labels: Vec<&str> = message.chips.iter().map(|c| c.label.as_str()).collect();
+    card::choices(message.id, &message.text, &labels)
+}
+
 /// The state in which a part may leave; `None`: it has left, and stays as it is.
 fn leaves_as(part: &OutboundPart, is_notice: bool) -> Option<&'static str> {
     match part.state.as_str() {
         "queued" => Some("queued"),
-        "sending" | "unknown" if is_notice && part.recent => Some("unknown"),
+        "sending" | "unknown" if is_notice && part.recent && !part.is_card => Some("unknown"),
         _ => None,
     }
 }

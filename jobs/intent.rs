@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     Handle,
     common::{
+        click::{self, Click, Pick},
         parts, reply,
         services::Services,
         study::Study,
@@ -51,22 +52,40 @@ impl Job for Intent {
 impl Handle for Intent {
     async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let mut conn = services.pool.acquire().await?;
-        let Some(message) = inbox::get(&mut conn, self.message).await? else {
+        let Some(mut message) = inbox::get(&mut conn, self.message).await? else {
             return Err(JobError::Cancel("the message is gone".to_owned()));
         };
         if message.status != "queued" {
             // Understood by an attempt that committed and died before it could say so.
             return Ok(end(services, lease).await?.commit().await?);
         }
+        let mut pick = None;
         if message.kind == "event" {
-            // A visit, a click, a change in the directory: noted with the message, answered by nobody.
-            drop(conn);
-            let mut settlement = end(services, lease).await?;
-            inbox::finish(settlement.conn(), message.id, "answered").await?;
-            return Ok(settlement.commit().await?);
+            match click::read(&mut conn, &message).await? {
+                Click::Answers(picked) => {
+                    message = picked.as_said(message);
+                    pick = Some(picked);
+                }
+                Click::Late(picked) => {
+                    drop(conn);
+                    return past(services, lease, &message, &picked).await;
+                }
+                Click::Nothing => {
+                    // A visit, a change in the directory: noted with the message, answered by nobody.
+                    drop(conn);
+                    let mut settlement = end(services, lease).await?;
+                    inbox::finish(settlement.conn(), message.id, "answered").await?;
+                    return Ok(settlement.commit().await?);
+                }
+            }
         }
         let (project, text, chosen) = match whose_study(services, &mut conn, &message).await? {
             Whose::Project { id, text, chosen } => (id, text, chosen),
+            // Which study the card asked about can't be told from it any more.
+            Whose::Switched(..) | Whose::Ask(_) if let Some(pick) = &pick => {
+                drop(conn);
+                return past(services, lease, &message, pick).await;
+            }
             Whose::Switched(id, name) => {
                 drop(conn);
                 return switch(services, lease, &message, &id, &name).await;
@@ -80,17 +99,32 @@ impl Handle for Intent {
                 return ask_which_project(services, lease, &message, &projects).await;
             }
         };
-        if message.kind != "text" {
+        if let Some(pick) = pick.as_ref().filter(|pick| !pick.is_about(&project)) {
+            drop(conn);
+            return past(services, lease, &message, pick).await;
+        }
+        if !matches!(message.kind.as_str(), "text" | click::CLICK) {
             drop(conn);
             return no_text(services, lease, &message, &project).await;
         }
         let study = Study::load(services, &mut conn, &project).await?;
         let skills = skills::active(&mut conn, &project, None).await?;
-        let routing = route(services, &mut conn, &message, &project, &text).await?;
+        let routing = route(
+            services,
+            &mut conn,
+            &message,
+            &project,
+            &text,
+            pick.as_ref(),
+        )
+        .await?;
         drop(conn);
 
         let (parts, patient, pending) = parts::answers(&study, &skills, &routing, &text).await?;
         let mut settlement = end(services, lease).await?;
+        if let Some(pick) = &pick {
+            click::taken(&mut settlement, &message, pick).await?;
+        }
         let conn = settlement.conn();
         let intents = serde_json::to_value(&routing.intents).context("writing the intents")?;
         inbox::understood(conn, message.id, Some(&project), &intents, routing.degraded).await?;
@@ -110,6 +144,7 @@ impl Handle for Intent {
             &message.sender,
             patient.as_deref(),
             pending.as_ref(),
+            message.id,
         )
         .await?;
         if chosen {
@@ -145,6 +180,17 @@ async fn end(services: &Services, lease: &Lease) -> Result<Settlement, JobError>
     Ok(lease
         .settle(&services.pool, &services.wake, &Outcome::Done)
         .await?)
+}
+
+async fn past(
+    services: &Services,
+    lease: &Lease,
+    message: &Message,
+    pick: &Pick,
+) -> Result<Settled, JobError> {
+    let mut settlement = end(services, lease).await?;
+    click::late(services, &mut settlement, message, pick).await?;
+    Ok(settlement.commit().await?)
 }
 
 async fn refuse(
@@ -240,6 +286,7 @@ async fn route(
     message: &Message,
     project: &str,
     text: &str,
+    pick: Option<&Pick>,
 ) -> Result<router::Routing, JobError> {
     let idle = services.conversation.memory_idle.as_secs_f64() / 60.0;
     let conversation = conversations::get(conn, project, &message.sender, idle).await?;
@@ -259,7 +306,8 @@ async fn route(
     // A question this version can't read any more is simply not pending.
     let pending: Option<Clarification> = conversation
         .pending
-        .and_then(|value| serde_json::from_value(value).ok());
+        .and_then(|value| serde_json::from_value(value).ok())
+        .map(|pending| click::only_the_picked(pending, pick));
     let known = Conversation {
         history: &history,
         memory: Memory {

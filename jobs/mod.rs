@@ -7,8 +7,10 @@
 //! | [`batch_qc`] | the plan of a QC request, or one page of it |
 //! | [`cron_skill`] | one firing of a scheduled skill |
 //! | [`deliver`] | one outbound message |
+//! | [`card_update`] | one clicked card, which shows the choice |
 
 pub mod batch_qc;
+pub mod card_update;
 pub mod common;
 pub mod cron_skill;
 pub mod deliver;
@@ -83,6 +85,7 @@ impl Jobs {
         jobs.add::<batch_qc::BatchQc>();
         jobs.add::<cron_skill::CronSkill>();
         jobs.add::<deliver::Deliver>();
+        jobs.add::<card_update::CardUpdate>();
         Arc::new(jobs)
     }
 

@@ -17,6 +17,7 @@
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
+//! | [`click`] | from a click on a card to the choice it made |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
 //! | [`notice`] | telling people of a study something they did not ask for |
@@ -28,6 +29,7 @@
 pub mod answer;
 pub mod ask;
 pub mod cancel;
+pub mod click;
 pub mod cron;
 pub mod mixed_ids;
 pub mod model;

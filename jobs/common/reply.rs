@@ -6,7 +6,10 @@ use super::{
     services::Services,
 };
 use crate::{
-    adapters::wecom::split::{MAX_TEXT_BYTES, split_text},
+    adapters::wecom::{
+        card,
+        split::{MAX_TEXT_BYTES, split_text},
+    },
     engines::router::texts,
     jobs::{cron_skill, deliver::Deliver},
     queue::{JobError, NewJob, Settlement},
@@ -15,7 +18,7 @@ use crate::{
         inbox::{self, Channel, Message},
         ledger,
         outbox::{self, NewOutbound},
-        projects,
+        outbox_parts, projects,
         replies::{self, Chip},
         results,
     },
@@ -129,7 +132,8 @@ pub async fn reply(
     Ok(())
 }
 
-/// Writes an outbound message; for WeCom split into what it takes, with its `deliver` job.
+/// Writes an outbound message; for WeCom split into what it takes, with its `deliver` job. Choices stand
+/// as numbers under the text, and once more as a card when they fit on one.
 ///
 /// # Errors
 /// The database failed.
@@ -162,6 +166,11 @@ pub async fn send(
     .await?;
     if parts.is_empty() {
         return Ok(id);
+    }
+    let labels: Vec<&str> = outbound.chips.iter().map(|c| c.label.as_str()).collect();
+    if card::buttons(&labels).is_some() {
+        // Whether cards are wanted knows the process that sends.
+        outbox_parts::add_card(settlement.conn(), id).await?;
     }
     // Only the demo may know that nobody will deliver: elsewhere another process may have WeCom's keys.
     if services.wecom.is_none() && services.conversation.open_project.is_some() {

@@ -3,7 +3,7 @@
 
 use sqlx::PgConnection;
 
-use super::services::Services;
+use super::{click, services::Services};
 use crate::{
     queue::JobError,
     store::{
@@ -60,7 +60,9 @@ pub async fn whose_study(
             .map_or(Whose::Nobody, |(project, _)| this(project, false)));
     }
     let (chosen, waiting) = conversations::chosen_project(conn, &message.sender).await?;
-    let named = named(&message.text, &memberships, waiting.is_some());
+    // A click names its study by the id, which may itself be a number.
+    let by_number = waiting.is_some() && message.kind != click::CLICK;
+    let named = named(&message.text, &memberships, by_number);
     if let Some((id, name)) = named {
         let first = match waiting {
             Some(waiting) => inbox::get(conn, waiting).await?,
@@ -81,14 +83,20 @@ pub async fn whose_study(
     }
 }
 
-/// The study a text is the id or name of; while we wait for an answer, also its number in the list.
-fn named(text: &str, memberships: &[(String, String)], asked: bool) -> Option<(String, String)> {
+/// The study a text is the id or name of; while we wait for a typed answer, also its number in the list.
+fn named(
+    text: &str,
+    memberships: &[(String, String)],
+    by_number: bool,
+) -> Option<(String, String)> {
     let text = text.trim();
     memberships
         .iter()
         .enumerate()
         .find(|(no, (id, name))| {
-            text.eq_ignore_ascii_case(id) || text == name || (asked && text == (no + 1).to_string())
+            text.eq_ignore_ascii_case(id)
+                || text == name
+                || (by_number && text == (no + 1).to_string())
         })
         .map(|(_, membership)| membership.clone())
 }

@@ -18,6 +18,8 @@ pub struct Conversation {
     pub fresh: bool,
     /// The question asked last, while it waits for an answer, as the router wrote it.
     pub pending: Option<Value>,
+    /// The message whose reply asked it.
+    pub pending_of: Option<MessageId>,
 }
 
 /// The conversation; `idle_minutes` is how long "he" still means the patient last spoken of.
@@ -31,7 +33,7 @@ pub async fn get(
     idle_minutes: f64,
 ) -> Result<Conversation, sqlx::Error> {
     let row = sqlx::query!(
-        r#"SELECT last_patient, last_patient_at, pending,
+        r#"SELECT last_patient, last_patient_at, pending, pending_of AS "pending_of: MessageId",
                   COALESCE(last_patient_at > now() - make_interval(secs => $3::float8 * 60), false) AS "fresh!"
            FROM iit_conversations WHERE project_id = $1 AND user_id = lower($2)"#,
         project,
@@ -45,10 +47,12 @@ pub async fn get(
         last_patient_at: row.last_patient_at,
         fresh: row.fresh,
         pending: row.pending,
+        pending_of: row.pending_of,
     }))
 }
 
-/// Remembers the patient spoken of (kept when `None`) and the question asked (replaced).
+/// Remembers the patient spoken of (kept when `None`) and the question asked in the reply to `message`
+/// (replaced).
 ///
 /// # Errors
 /// The database failed.
@@ -58,18 +62,21 @@ pub async fn remember(
     user: &str,
     patient: Option<&str>,
     pending: Option<&Value>,
+    message: MessageId,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        r#"INSERT INTO iit_conversations (project_id, user_id, last_patient, last_patient_at, pending)
-           VALUES ($1, lower($2), $3, CASE WHEN $3::text IS NULL THEN NULL ELSE now() END, $4)
+        r#"INSERT INTO iit_conversations (project_id, user_id, last_patient, last_patient_at, pending, pending_of)
+           VALUES ($1, lower($2), $3, CASE WHEN $3::text IS NULL THEN NULL ELSE now() END, $4,
+                   CASE WHEN $4::jsonb IS NOT NULL THEN $5::uuid END)
            ON CONFLICT (project_id, user_id) DO UPDATE
            SET last_patient = COALESCE(excluded.last_patient, iit_conversations.last_patient),
                last_patient_at = COALESCE(excluded.last_patient_at, iit_conversations.last_patient_at),
-               pending = excluded.pending, updated_at = now()"#,
+               pending = excluded.pending, pending_of = excluded.pending_of, updated_at = now()"#,
         project,
         user,
         patient,
         pending,
+        message as MessageId,
     )
     .execute(conn)
     .await?;

@@ -160,6 +160,21 @@ pub async fn understood(
     Ok(())
 }
 
+/// Notes what a click said, for people who read the conversation.
+///
+/// # Errors
+/// The database failed.
+pub async fn said(conn: &mut PgConnection, id: MessageId, text: &str) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_inbox SET text = $2 WHERE id = $1"#,
+        id as MessageId,
+        text,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Ends a message: `answered` or `failed`.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 
 pub mod audit;
 pub mod batches;
+pub mod cards;
 pub mod chat_runs;
 pub mod conversations;
 pub mod db;

@@ -129,8 +129,8 @@ async fn select(
 }
 
 /// Ends an outbound message by what became of its parts: `unknown` when one of them may have arrived,
-/// `sent` when all did, else `failed`. Parts left `sending` are unclear from now on. `why` is what kept
-/// the others from leaving.
+/// `sent` when all of the text did, else `failed`; a card that did not leave takes nothing away from the
+/// text. Parts left `sending` are unclear from now on. `why` is what kept the others from leaving.
 ///
 /// # Errors
 /// The database failed.
@@ -152,7 +152,7 @@ pub async fn conclude(
                        ELSE concat_ws('；', $3::text, $2::text) END,
                sent_at = CASE parts.state WHEN 'sent' THEN now() END
            FROM (SELECT CASE WHEN COALESCE(bool_or(state = 'unknown'), false) THEN 'unknown'
-                             WHEN bool_and(state = 'sent') THEN 'sent' ELSE 'failed' END AS state
+                             WHEN bool_and(state = 'sent' OR kind = 'card') THEN 'sent' ELSE 'failed' END AS state
                  FROM iit_outbox_parts WHERE outbox_id = $1) AS parts
            WHERE message.id = $1"#,
         id as OutboxId,
@@ -244,6 +244,8 @@ pub struct Listed {
     pub parts: i64,
     /// How many of them arrived.
     pub parts_sent: i64,
+    /// Kind and state of each, such as `text sent`, `card unknown`.
+    pub part_states: Vec<String>,
     /// How often an operator had it sent again.
     pub resends: i32,
     /// When it was written.
@@ -270,6 +272,8 @@ pub async fn list(
                   (SELECT count(*) FROM iit_outbox_parts WHERE outbox_id = id) AS "parts!",
                   (SELECT count(*) FROM iit_outbox_parts p WHERE outbox_id = id AND p.state = 'sent')
                       AS "parts_sent!",
+                  ARRAY(SELECT p.kind || ' ' || p.state FROM iit_outbox_parts p WHERE outbox_id = id ORDER BY p.no)
+                      AS "part_states!",
                   resends, created_at, sent_at, text
            FROM iit_outbox WHERE channel = 'wecom' AND state = ANY($1)
            ORDER BY created_at, id LIMIT $2"#,

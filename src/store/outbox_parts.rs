@@ -1,4 +1,4 @@
-//! The parts of a message out. `sending` is committed before a part leaves, so that a crash in between
+//! The parts of a message out: pieces of its text, then perhaps its choices as a card. `sending` is committed before a part leaves, so that a crash in between
 //! is seen, not repeated.
 
 use sqlx::PgConnection;
@@ -10,9 +10,11 @@ use crate::types::ids::OutboxId;
 pub struct OutboundPart {
     /// Position, from 0.
     pub no: i32,
-    /// Text of this part.
+    /// The choices of the message as a card; else `text`.
+    pub is_card: bool,
+    /// Text of this part; a card's is empty.
     pub text: String,
-    /// `queued`, `sending`, `sent`, `unknown`.
+    /// `queued`, `sending`, `sent`, `unknown`; a card's also `failed`, `skipped`.
     pub state: String,
     /// It first left less than `within_s` ago, see [`of`].
     pub recent: bool,
@@ -29,7 +31,7 @@ pub async fn of(
 ) -> Result<Vec<OutboundPart>, sqlx::Error> {
     sqlx::query_as!(
         OutboundPart,
-        r#"SELECT no, text, state,
+        r#"SELECT no, kind = 'card' AS "is_card!", text, state,
                   COALESCE(left_at > clock_timestamp() - make_interval(secs => $2), false) AS "recent!"
            FROM iit_outbox_parts WHERE outbox_id = $1 ORDER BY no"#,
         id as OutboxId,
@@ -37,6 +39,48 @@ pub async fn of(
     )
     .fetch_all(conn)
     .await
+}
+
+/// Adds the message's choices as a card, after everything else.
+///
+/// # Errors
+/// The database failed.
+pub async fn add_card(conn: &mut PgConnection, id: OutboxId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"INSERT INTO iit_outbox_parts (outbox_id, no, kind, text)
+           SELECT $1, COALESCE(max(no) + 1, 0), 'card', '' FROM iit_outbox_parts WHERE outbox_id = $1"#,
+        id as OutboxId,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Gives a waiting card up, while this attempt holds the job: `failed` when WeCom refused it, `skipped`
+/// when it was not wanted. The text before it says the same.
+///
+/// # Errors
+/// The database failed.
+pub async fn give_up_card(
+    conn: &mut PgConnection,
+    id: OutboxId,
+    no: i32,
+    state: &str,
+    hold: Hold,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"UPDATE iit_outbox_parts SET state = $3
+           WHERE outbox_id = $1 AND no = $2 AND kind = 'card' AND state = 'queued'
+             AND EXISTS (SELECT 1 FROM iit_jobs WHERE id = $4 AND lease_token = $5 AND state = 'running')"#,
+        id as OutboxId,
+        no,
+        state,
+        hold.job,
+        hold.token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// The hold of one attempt of the `deliver` job: only who holds it may let a part leave.
@@ -125,7 +169,8 @@ pub async fn sent(
     sqlx::query!(
         r#"UPDATE iit_outbox SET state = 'sent', error = NULL, sent_at = now()
            WHERE id = $1 AND state = 'unknown'
-             AND NOT EXISTS (SELECT 1 FROM iit_outbox_parts WHERE outbox_id = $1 AND state <> 'sent')"#,
+             AND NOT EXISTS (SELECT 1 FROM iit_outbox_parts WHERE outbox_id = $1
+                             AND ((kind = 'text' AND state <> 'sent') OR state IN ('sending', 'unknown')))"#,
         id as OutboxId,
     )
     .execute(conn)

@@ -7,6 +7,7 @@
 
 mod api;
 mod architecture;
+mod cards;
 mod chaos_parts;
 mod cli;
 mod commands;

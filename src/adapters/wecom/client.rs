@@ -1,4 +1,4 @@
-//! Sending messages: `gettoken` and `message/send`.
+//! Sending messages: `gettoken`, `message/send` and `message/update_template_card`.
 
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ pub struct WecomClient<S> {
     api: Api,
     app: String,
     agent_id: i64,
+    cards: bool,
     tokens: TokenSource<S, GetToken>,
 }
 
@@ -53,6 +54,7 @@ impl<S: TokenStore> WecomClient<S> {
             api,
             app: config.app(),
             agent_id: config.agent_id,
+            cards: config.cards,
             tokens: TokenSource::new(store, fetcher),
         })
     }
@@ -61,6 +63,12 @@ impl<S: TokenStore> WecomClient<S> {
     #[must_use]
     pub fn app(&self) -> &str {
         &self.app
+    }
+
+    /// Whether choices go out as cards, too (`WECOM_CARDS`).
+    #[must_use]
+    pub fn sends_cards(&self) -> bool {
+        self.cards
     }
 
     /// Sends one text of at most [`MAX_TEXT_BYTES`] to people by UserID.
@@ -73,7 +81,7 @@ impl<S: TokenStore> WecomClient<S> {
     /// [`SendError`]; UserIDs that are none (such as `@all`) and texts that are empty or too long are
     /// refused before anything is sent.
     pub async fn send_text(&self, to: &[&str], content: &str) -> Result<Sent, SendError> {
-        self.send(to, content, None).await
+        self.text(to, content, None).await
     }
 
     /// The same for a message that may be sent again when it is unclear whether it arrived: WeCom shows
@@ -96,16 +104,57 @@ impl<S: TokenStore> WecomClient<S> {
         )]
         let own = (message.as_u128() % u128::from(SPREAD_S)) as u64;
         let interval = Duration::from_secs(LONGEST_COMPARED_S - own);
-        self.send(to, content, Some(interval)).await
+        self.text(to, content, Some(interval)).await
     }
 
-    async fn send(
+    /// Sends one card ([`super::card`]) to people by UserID. Who reads in the WeChat plug-in sees nothing
+    /// of it, and WeCom says ok all the same: a card repeats what a text said.
+    ///
+    /// # Errors
+    /// [`SendError`], as [`WecomClient::send_text`].
+    pub async fn send_card(&self, to: &[&str], card: &Value) -> Result<Sent, SendError> {
+        check_recipients(to)?;
+        let body = json!({
+            "touser": to.join("|"),
+            "msgtype": "template_card",
+            "agentid": self.agent_id,
+            "template_card": card,
+            "enable_duplicate_check": 0,
+        });
+        delivered(to, &self.call("message/send", &body).await?)
+    }
+
+    /// Puts one dead button with `name` in place of a card's buttons, for the person whose click brought
+    /// `response_code`. Each code is good for one call, within 72 hours of the click.
+    ///
+    /// # Errors
+    /// [`SendError`]. After [`SendError::Ambiguous`] the code may be used up.
+    pub async fn replace_buttons(
+        &self,
+        user: &str,
+        response_code: &str,
+        name: &str,
+    ) -> Result<(), SendError> {
+        check_recipients(&[user])?;
+        let body = json!({
+            "userids": [user],
+            "agentid": self.agent_id,
+            "response_code": response_code,
+            "button": { "replace_name": name },
+        });
+        self.call("message/update_template_card", &body)
+            .await
+            .map(|_| ())
+    }
+
+    async fn text(
         &self,
         to: &[&str],
         content: &str,
         once_within: Option<Duration>,
     ) -> Result<Sent, SendError> {
-        check(to, content)?;
+        check_recipients(to)?;
+        check_text(content)?;
         let mut body = json!({
             "touser": to.join("|"),
             "msgtype": "text",
@@ -117,26 +166,27 @@ impl<S: TokenStore> WecomClient<S> {
         if let Some(span) = once_within {
             body["duplicate_check_interval"] = span.as_secs().into();
         }
+        delivered(to, &self.call("message/send", &body).await?)
+    }
+
+    /// One call with a token; with another one, if WeCom does not take the first. Returns the answer that
+    /// says ok.
+    async fn call(&self, path: &str, body: &Value) -> Result<Value, SendError> {
         let token = self.tokens.get().await?;
-        let mut answer = self.post(&token, &body).await?;
+        let mut answer = self.post(path, &token, body).await?;
         if errcode::wants_new_token(answer.errcode) {
             let token = self.tokens.replace(&token).await?;
-            answer = self.post(&token, &body).await?;
+            answer = self.post(path, &token, body).await?;
         }
         if answer.errcode != 0 {
             return Err(errcode::explain(answer.errcode, &answer.errmsg));
         }
-        delivered(to, &answer.body)
+        Ok(answer.body)
     }
 
-    async fn post(&self, token: &Token, body: &Value) -> Result<Answer, SendError> {
-        self.api
-            .post(
-                "message/send",
-                &[("access_token", token.value.expose_secret())],
-                body,
-            )
-            .await
+    async fn post(&self, path: &str, token: &Token, body: &Value) -> Result<Answer, SendError> {
+        let query = [("access_token", token.value.expose_secret())];
+        self.api.post(path, &query, body).await
     }
 }
 
@@ -149,16 +199,29 @@ fn is_user_id(id: &str) -> bool {
         && !id.eq_ignore_ascii_case("@all")
 }
 
-fn check(to: &[&str], content: &str) -> Result<(), SendError> {
-    let explanation = if to.is_empty() || to.len() > 1000 || !to.iter().all(|id| is_user_id(id)) {
-        "收件人不是合法的 UserID 列表 (recipients must be 1 to 1000 valid UserIDs, never @all)"
-    } else if content.trim().is_empty() {
-        "消息内容为空 (the message is empty)"
-    } else if content.len() > MAX_TEXT_BYTES {
-        "文本超过 2048 字节，须先分段 (longer than 2048 bytes: split it first)"
-    } else {
+fn check_recipients(to: &[&str]) -> Result<(), SendError> {
+    let fine = (1..=1000).contains(&to.len()) && to.iter().all(|id| is_user_id(id));
+    refuse_unless(
+        fine,
+        "收件人不是合法的 UserID 列表 (recipients must be 1 to 1000 valid UserIDs, never @all)",
+    )
+}
+
+fn check_text(content: &str) -> Result<(), SendError> {
+    refuse_unless(
+        !content.trim().is_empty(),
+        "消息内容为空 (the message is empty)",
+    )?;
+    refuse_unless(
+        content.len() <= MAX_TEXT_BYTES,
+        "文本超过 2048 字节，须先分段 (longer than 2048 bytes: split it first)",
+    )
+}
+
+fn refuse_unless(fine: bool, explanation: &str) -> Result<(), SendError> {
+    if fine {
         return Ok(());
-    };
+    }
     Err(SendError::Refused {
         errcode: 0,
         permanent: true,

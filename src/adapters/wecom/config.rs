@@ -26,6 +26,9 @@ pub struct WecomConfig {
     pub api_base: Url,
     /// `WECOM_REPLAY_WINDOW_S`: how far a callback's timestamp may be from our clock; default 300 s.
     pub replay_window: Duration,
+    /// `WECOM_CARDS`: choices go out as cards with buttons, beside the numbered text; default yes. A card
+    /// repeats what the text says, so it costs those who can't see cards nothing.
+    pub cards: bool,
 }
 
 /// A setting that is missing or wrong; one sentence with the variable's name, never its value.
@@ -120,6 +123,16 @@ impl WecomConfig {
                     )
                 })?,
         };
+        let cards = match get("WECOM_CARDS").as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(_) => {
+                return Err(invalid(
+                    "WECOM_CARDS",
+                    "应为 on 或 off (expected on or off)",
+                ));
+            }
+        };
         Ok(Some(Self {
             receive_id: get("WECOM_RECEIVE_ID").unwrap_or_else(|| corp_id.clone()),
             corp_id,
@@ -129,6 +142,7 @@ impl WecomConfig {
             aes_key,
             api_base,
             replay_window: Duration::from_secs(replay_window),
+            cards,
         }))
     }
 }
@@ -192,6 +206,7 @@ mod tests {
         assert_eq!(config.receive_id, "ww5823bf96d3bd56c7");
         assert_eq!(config.api_base.as_str(), "https://qyapi.weixin.qq.com/");
         assert_eq!(config.replay_window, Duration::from_secs(300));
+        assert!(config.cards);
         let shown = format!("{config:?}");
         assert!(
             !shown.contains("the-secret")
@@ -222,6 +237,8 @@ mod tests {
             ("WECOM_REPLAY_WINDOW_S", "five"),
             ("WECOM_REPLAY_WINDOW_S", "0"),
             ("WECOM_REPLAY_WINDOW_S", "999999"),
+            ("WECOM_CARDS", "maybe"),
+            ("WECOM_CARDS", "1"),
         ] {
             let mut vars = good();
             vars.insert(variable, value.to_owned());
@@ -234,6 +251,15 @@ mod tests {
                 value.len() < 5 || !error.to_string().contains(value),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn cards_can_be_switched_off() {
+        for (value, cards) in [("off", false), ("on", true), (" ", true)] {
+            let mut vars = good();
+            vars.insert("WECOM_CARDS", value.to_owned());
+            assert_eq!(read(&vars).unwrap().unwrap().cards, cards, "{value}");
         }
     }
 

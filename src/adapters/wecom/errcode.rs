@@ -87,8 +87,12 @@ const WRONG_SECRET: &str =
     "WECOM_SECRET 与应用不符，请从应用页重新复制 (wrong secret: copy it again from the app's page)";
 const NO_SUCH_PERSON: &str = "收件人不存在或不在应用可见范围 (the recipient doesn't exist or is outside the app's visible range)";
 
+const CARD_REFUSED: &str =
+    "卡片的任务编号或按钮不合法 (WeCom does not take the card's task id or its buttons)";
+const NO_SUCH_CARD: &str = "卡片不存在，或更新凭证已过期、已用过 (no such card, or the code to update it is used or too old)";
+
 /// Every code that is treated in a way of its own.
-pub static CODES: [Known; 21] = {
+pub static CODES: [Known; 30] = {
     use Meaning::{App, Message, Token};
     [
         known(-1, App(BUSY), "企业微信系统繁忙，稍后再试 (WeCom is busy)"),
@@ -118,6 +122,23 @@ pub static CODES: [Known; 21] = {
             40_058,
             Message,
             "请求参数不合法 (WeCom calls a parameter invalid)",
+        ),
+        known(42_014, Message, CARD_REFUSED),
+        known(
+            42_015,
+            Message,
+            "卡片由别的应用发送，不能更新 (another app sent the card: it can't be updated)",
+        ),
+        known(42_016, Message, NO_SUCH_CARD),
+        known(42_017, Message, CARD_REFUSED),
+        known(42_018, Message, CARD_REFUSED),
+        known(42_019, Message, CARD_REFUSED),
+        known(42_020, Message, CARD_REFUSED),
+        known(42_022, Message, NO_SUCH_CARD),
+        known(
+            43_012,
+            Message,
+            "应用未配置接收消息的 URL，不能发送带按钮的卡片；请配置回调，或设 WECOM_CARDS=off (a card with buttons needs the app's callback address: set it, or WECOM_CARDS=off)",
         ),
         known(44_004, Message, "消息内容为空 (the message is empty)"),
         known(

@@ -26,6 +26,8 @@ use iit_manager::{
     store::{
         inbox::Channel,
         outbox::{self, NewOutbound, Outbound},
+        outbox_parts,
+        replies::Chip,
     },
     types::{
         clock::Clock,
@@ -71,25 +73,49 @@ impl Desk {
 
     /// Puts an answer to somebody's message into the outbox, with its job.
     pub async fn reply(&self, to: &str, parts: &[&str]) -> OutboxId {
+        let message = self.message_from(to).await;
+        self.put(Some(message), to, parts, &[]).await
+    }
+
+    /// The same for an answer that is a question with choices.
+    pub async fn question(&self, to: &str, text: &str, labels: &[&str]) -> OutboxId {
+        let message = self.message_from(to).await;
+        self.put(Some(message), to, &[text], labels).await
+    }
+
+    async fn message_from(&self, sender: &str) -> MessageId {
         let message = MessageId::generate();
         sqlx::query(
             "INSERT INTO iit_inbox (id, channel, sender, kind, text) VALUES ($1, 'wecom', $2, 'text', '质控')",
         )
         .bind(message)
-        .bind(to)
+        .bind(sender)
         .execute(&self.db.pool)
         .await
         .unwrap();
-        self.put(Some(message), to, parts).await
+        message
     }
 
     /// Puts a message that nobody asked for into the outbox, with its job.
     pub async fn notice(&self, to: &str, parts: &[&str]) -> OutboxId {
-        self.put(None, to, parts).await
+        self.put(None, to, parts, &[]).await
     }
 
-    async fn put(&self, message: Option<MessageId>, to: &str, parts: &[&str]) -> OutboxId {
+    async fn put(
+        &self,
+        message: Option<MessageId>,
+        to: &str,
+        parts: &[&str],
+        labels: &[&str],
+    ) -> OutboxId {
         self.wecom.add_member(to);
+        let chips: Vec<Chip> = labels
+            .iter()
+            .map(|label| Chip {
+                label: (*label).to_owned(),
+                text: format!("质控 {label}"),
+            })
+            .collect();
         let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         let outbound = NewOutbound {
             message,
@@ -97,12 +123,15 @@ impl Desk {
             channel: Channel::Wecom,
             recipient: to,
             text: &parts.concat(),
-            chips: &[],
+            chips: &chips,
             degraded: false,
             parts: &parts,
         };
         let mut tx = self.db.pool.begin().await.unwrap();
         let id = outbox::add(&mut tx, &outbound).await.unwrap();
+        if !chips.is_empty() {
+            outbox_parts::add_card(&mut tx, id).await.unwrap();
+        }
         let job = Deliver {
             outbox: id,
             to: to.to_lowercase(),

@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::fake_llm::FakeLlm;
-use super::fake_wecom::{FakeWecom, Message};
+use super::fake_wecom::{FakeWecom, Message, ShownCard};
 use super::postgres::TestDb;
 use super::study::StudyFolder;
 
@@ -173,12 +173,33 @@ impl TestApp {
         .await;
     }
 
+    /// Somebody clicks a button of a card; `second` tells this click from another on the same button.
+    pub async fn clicks(&self, user: &str, card: &ShownCard, button: usize, second: i64) {
+        let key = card.card["button_list"][button]["key"].as_str().unwrap();
+        self.clicks_key(user, &card.task_id(), key, second).await;
+    }
+
+    /// The same with a key and a card that need not be any.
+    pub async fn clicks_key(&self, user: &str, task_id: &str, key: &str, second: i64) {
+        let code = self.wecom.response_code(user, task_id);
+        let elements = format!(
+            "<FromUserName><![CDATA[{user}]]></FromUserName><MsgType><![CDATA[event]]></MsgType><Event><![CDATA[template_card_event]]></Event><EventKey><![CDATA[{key}]]></EventKey><TaskId><![CDATA[{task_id}]]></TaskId><CardType><![CDATA[button_interaction]]></CardType><ResponseCode><![CDATA[{code}]]></ResponseCode>"
+        );
+        let created = self.clock.now().timestamp() + second;
+        self.callback_created(&elements, created).await;
+    }
+
     /// Sends a callback with these elements, sealed and signed; it must be accepted.
     pub async fn callback(&self, elements: &str) {
+        self.callback_created(elements, self.clock.now().timestamp())
+            .await;
+    }
+
+    async fn callback_created(&self, elements: &str, created: i64) {
         let config = &self.wecom_config;
         let now = self.clock.now().timestamp();
         let message = format!(
-            "<xml><ToUserName><![CDATA[{}]]></ToUserName><CreateTime>{now}</CreateTime>{elements}<AgentID>{}</AgentID></xml>",
+            "<xml><ToUserName><![CDATA[{}]]></ToUserName><CreateTime>{created}</CreateTime>{elements}<AgentID>{}</AgentID></xml>",
             config.corp_id, config.agent_id
         );
         let sealed = crypto::encrypt(

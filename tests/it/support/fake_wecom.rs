@@ -1,5 +1,5 @@
-//! A WeCom server on loopback: `gettoken` and `message/send` with the checks and the manners of the
-//! real one, faults on demand, and a log of what it was asked.
+//! A WeCom server on loopback: `gettoken`, `message/send` and `message/update_template_card` with the
+//! checks and the manners of the real one, faults on demand, and a log of what it was asked.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,7 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
     GetToken,
+    /// `message/send`, texts and cards alike.
     Send,
+    UpdateCard,
 }
 
 /// What goes wrong with one call.
@@ -68,8 +70,52 @@ pub struct Message {
     pub truncated: bool,
 }
 
+/// One card that somebody sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownCard {
+    /// Who sees it.
+    pub to: String,
+    /// `template_card` as it was sent.
+    pub card: Value,
+    /// What stands in place of its buttons.
+    pub replaced: Option<String>,
+}
+
+impl ShownCard {
+    pub fn task_id(&self) -> String {
+        self.card["task_id"].as_str().unwrap().to_owned()
+    }
+
+    /// What the buttons say, in order.
+    pub fn buttons(&self) -> Vec<String> {
+        let buttons = self.card["button_list"].as_array().unwrap();
+        let texts = buttons.iter().map(|button| button["text"].as_str());
+        texts.map(|text| text.unwrap().to_owned()).collect()
+    }
+}
+
+/// What comes with a click and lets its card be changed once.
+struct ResponseCode {
+    task_id: String,
+    member: String,
+    issued: Duration,
+    used: bool,
+}
+
+/// What a valid request wants shown.
+enum Content {
+    Text(Message),
+    Card(Vec<String>, Value),
+}
+
 struct Inner {
     members: BTreeSet<String>,
+    /// Who reads in the WeChat plug-in: texts, and nothing of cards.
+    in_plugin: BTreeSet<String>,
+    cards: Vec<ShownCard>,
+    /// Every task id that was ever accepted.
+    task_ids: BTreeSet<String>,
+    response_codes: BTreeMap<String, ResponseCode>,
     /// The valid token, and whether it has expired.
     token: Option<(String, bool)>,
     issued: u32,
@@ -112,6 +158,10 @@ impl FakeWecom {
         let shared = Arc::new(Shared {
             inner: Mutex::new(Inner {
                 members: ["zhangsan", "lisi"].map(str::to_owned).into(),
+                in_plugin: BTreeSet::new(),
+                cards: Vec::new(),
+                task_ids: BTreeSet::new(),
+                response_codes: BTreeMap::new(),
                 token: None,
                 issued: 0,
                 calls: Vec::new(),
@@ -130,6 +180,7 @@ impl FakeWecom {
         let app = Router::new()
             .route("/cgi-bin/gettoken", get(get_token))
             .route("/cgi-bin/message/send", post(send))
+            .route("/cgi-bin/message/update_template_card", post(update_card))
             .route("/elsewhere", get(elsewhere).post(elsewhere))
             .with_state(shared.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -142,6 +193,52 @@ impl FakeWecom {
     pub fn add_member(&self, id: &str) {
         self.shared
             .with(|inner| inner.members.insert(id.to_lowercase()));
+    }
+
+    /// From now on that member reads in the WeChat plug-in.
+    pub fn reads_in_plugin(&self, id: &str) {
+        self.add_member(id);
+        self.shared
+            .with(|inner| inner.in_plugin.insert(id.to_lowercase()));
+    }
+
+    /// The cards that people see, in order.
+    pub fn cards(&self) -> Vec<ShownCard> {
+        self.shared.with(|inner| inner.cards.clone())
+    }
+
+    /// The code that comes with somebody's click on a card.
+    pub fn response_code(&self, member: &str, task_id: &str) -> String {
+        self.shared.with(|inner| {
+            let code = format!("fake-response-code-{}", inner.response_codes.len() + 1);
+            let issued = ResponseCode {
+                task_id: task_id.to_owned(),
+                member: member.to_lowercase(),
+                issued: inner.now(),
+                used: false,
+            };
+            inner.response_codes.insert(code.clone(), issued);
+            code
+        })
+    }
+
+    /// Waits until people see at least `count` cards and returns them all.
+    pub async fn wait_for_cards(&self, count: usize) -> Vec<ShownCard> {
+        let cards = || self.cards();
+        self.wait("cards", move || {
+            Some(cards()).filter(|cards| cards.len() >= count)
+        })
+        .await
+    }
+
+    /// Waits until the card shows what was chosen and returns that.
+    pub async fn wait_for_replaced(&self, task_id: &str) -> String {
+        let find = || {
+            let cards = self.cards().into_iter();
+            let mut named = cards.filter(|card| card.task_id() == task_id);
+            named.next()?.replaced
+        };
+        self.wait("a change of the card", find).await
     }
 
     /// The `WECOM_*` variables that point a program at this server.
@@ -230,19 +327,27 @@ impl FakeWecom {
 
     /// Waits until at least `count` messages were delivered and returns them all.
     pub async fn wait_for_messages(&self, count: usize) -> Vec<Message> {
+        let messages = || Some(self.messages()).filter(|messages| messages.len() >= count);
+        let what = format!("{count} messages");
+        self.wait(&what, messages).await
+    }
+
+    async fn wait<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
         let mut changed = self.shared.changed.subscribe();
         let enough = async {
             loop {
                 changed.borrow_and_update();
-                let messages = self.messages();
-                if messages.len() >= count {
-                    return messages;
+                if let Some(found) = look() {
+                    return found;
                 }
                 changed.changed().await.unwrap();
             }
         };
         let waited = tokio::time::timeout(PATIENCE, enough).await;
-        waited.unwrap_or_else(|_| panic!("only {} of {count} messages came", self.messages().len()))
+        waited.unwrap_or_else(|_| {
+            let came = (self.messages().len(), self.cards().len());
+            panic!("{what} did not come, only {came:?} messages and cards")
+        })
     }
 }
 
@@ -309,11 +414,6 @@ impl Shared {
                 .remove(&(endpoint, number))
                 .or_else(|| inner.always.get(&endpoint).cloned())
         })
-    }
-
-    fn deliver(&self, message: Message) {
-        self.with(|inner| inner.messages.push(message));
-        self.changed.send_replace(());
     }
 }
 
@@ -416,10 +516,12 @@ async fn send(
         .unwrap_or_default();
     let accepted = shared.with(|inner| take(inner, token, &body));
     let mut reply = match accepted {
-        Ok((message, reply)) => {
-            if let Some(message) = shared.with(|inner| show(inner, message, &body)) {
-                shared.deliver(message);
-            }
+        Ok((content, reply)) => {
+            shared.with(|inner| match content {
+                Content::Text(message) => show(inner, message, &body),
+                Content::Card(to, card) => show_card(inner, to, card),
+            });
+            shared.changed.send_replace(());
             reply
         }
         Err(refusal) => return json_answer(&refusal),
@@ -439,38 +541,54 @@ async fn send(
 
 /// What people see of an accepted message: nothing, and nobody is told, when it repeats one that it asked
 /// to be compared with, or when it is one too many.
-fn show(inner: &mut Inner, mut message: Message, body: &[u8]) -> Option<Message> {
+fn show(inner: &mut Inner, mut message: Message, body: &[u8]) {
     let body: Value = serde_json::from_slice(body).unwrap();
     if inner.is_repeat(&body) {
-        return None;
+        return;
     }
-    let before = message.to.len();
-    message.to.retain(|member| inner.has_room(member));
-    inner.dropped += before - message.to.len();
-    (!message.to.is_empty()).then_some(message)
+    message.to = with_room(inner, message.to);
+    if !message.to.is_empty() {
+        inner.messages.push(message);
+    }
+}
+
+/// What people see of an accepted card: nothing, and nobody is told, when the app used its task id before,
+/// or where they read in the plug-in.
+fn show_card(inner: &mut Inner, to: Vec<String>, card: Value) {
+    let task_id = card["task_id"].as_str().unwrap().to_owned();
+    if !inner.task_ids.insert(task_id) {
+        return;
+    }
+    for member in with_room(inner, to) {
+        if !inner.in_plugin.contains(&member.to_lowercase()) {
+            inner.cards.push(ShownCard {
+                to: member,
+                card: card.clone(),
+                replaced: None,
+            });
+        }
+    }
+}
+
+fn with_room(inner: &mut Inner, to: Vec<String>) -> Vec<String> {
+    let before = to.len();
+    let served: Vec<String> = to
+        .into_iter()
+        .filter(|member| inner.has_room(member))
+        .collect();
+    inner.dropped += before - served.len();
+    served
 }
 
 /// The checks of `message/send` in the real one's order: token, form, app, content, recipients.
-fn take(inner: &Inner, token: &str, body: &[u8]) -> Result<(Message, Value), Value> {
-    match &inner.token {
-        _ if token.is_empty() => return Err(answer(41_001, "access_token missing")),
-        Some((valid, true)) if valid == token => {
-            return Err(answer(42_001, "access_token expired"));
-        }
-        Some((valid, false)) if valid == token => {}
-        _ => return Err(answer(40_014, "invalid access_token")),
-    }
-    let body: Value =
-        serde_json::from_slice(body).map_err(|_| answer(47_001, "data format error"))?;
-    if body["agentid"].as_i64() != Some(FakeWecom::AGENT_ID) {
-        return Err(answer(40_056, "invalid agentid"));
-    }
-    if body["msgtype"] != "text" {
-        return Err(answer(40_008, "invalid message type"));
-    }
+fn take(inner: &Inner, token: &str, body: &[u8]) -> Result<(Content, Value), Value> {
+    let body = admit(inner, token, body)?;
     let content = body["text"]["content"].as_str().unwrap_or_default();
-    if content.is_empty() {
-        return Err(answer(44_004, "content is empty"));
+    match body["msgtype"].as_str() {
+        Some("text") if content.is_empty() => return Err(answer(44_004, "content is empty")),
+        Some("text") => {}
+        Some("template_card") => check_card(&body["template_card"])?,
+        _ => return Err(answer(40_008, "invalid message type")),
     }
     let to: Vec<&str> = body["touser"]
         .as_str()
@@ -487,19 +605,144 @@ fn take(inner: &Inner, token: &str, body: &[u8]) -> Result<(Message, Value), Val
     if known.is_empty() {
         return Err(answer(81_013, "user & party & tag all invalid"));
     }
-    let shown = &content[..content.floor_char_boundary(2048)];
-    let message = Message {
-        to: known.into_iter().map(str::to_owned).collect(),
-        content: shown.to_owned(),
-        truncated: shown.len() < content.len(),
-    };
-    let reply = json!({
+    let to = known.into_iter().map(str::to_owned).collect();
+    let mut reply = json!({
         "errcode": 0,
         "errmsg": "ok",
         "invaliduser": unknown.join("|").to_lowercase(),
         "invalidparty": "",
         "invalidtag": "",
-        "msgid": format!("fake-message-{}", inner.messages.len() + 1),
+        "msgid": format!("fake-message-{}", inner.messages.len() + inner.cards.len() + 1),
     });
-    Ok((message, reply))
+    if body["msgtype"] == "template_card" {
+        reply["response_code"] = "fake-response-code-of-the-card".into();
+        return Ok((Content::Card(to, body["template_card"].clone()), reply));
+    }
+    let shown = &content[..content.floor_char_boundary(2048)];
+    let message = Message {
+        to,
+        content: shown.to_owned(),
+        truncated: shown.len() < content.len(),
+    };
+    Ok((Content::Text(message), reply))
+}
+
+/// Token, form, app: what every call is asked for first.
+fn admit(inner: &Inner, token: &str, body: &[u8]) -> Result<Value, Value> {
+    match &inner.token {
+        _ if token.is_empty() => return Err(answer(41_001, "access_token missing")),
+        Some((valid, true)) if valid == token => {
+            return Err(answer(42_001, "access_token expired"));
+        }
+        Some((valid, false)) if valid == token => {}
+        _ => return Err(answer(40_014, "invalid access_token")),
+    }
+    let body: Value =
+        serde_json::from_slice(body).map_err(|_| answer(47_001, "data format error"))?;
+    match body["agentid"].as_i64() {
+        Some(FakeWecom::AGENT_ID) => Ok(body),
+        _ => Err(answer(40_056, "invalid agentid")),
+    }
+}
+
+/// What a `button_interaction` must be. Too long texts are only cut on the screen by the real one; here
+/// they are refused, so that no test passes with one.
+fn check_card(card: &Value) -> Result<(), Value> {
+    let parameter = |what: &str| answer(40_058, what);
+    if card["card_type"] != "button_interaction" {
+        return Err(parameter("template_card.card_type"));
+    }
+    let length = |value: &Value| value.as_str().unwrap_or_default().chars().count();
+    let title = length(&card["main_title"]["title"]);
+    let subtitle = length(&card["sub_title_text"]);
+    if title + subtitle == 0 || title > 26 || subtitle > 112 {
+        return Err(parameter("template_card.main_title"));
+    }
+    let task_id = card["task_id"].as_str().unwrap_or_default();
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_-@".contains(&b);
+    if !(1..=128).contains(&task_id.len()) || !task_id.bytes().all(allowed) {
+        return Err(answer(42_014, "invalid task_id"));
+    }
+    let buttons = card["button_list"].as_array().cloned().unwrap_or_default();
+    if !(1..=6).contains(&buttons.len()) {
+        return Err(parameter("template_card.button_list"));
+    }
+    let mut keys = BTreeSet::new();
+    for button in &buttons {
+        if !(1..=10).contains(&length(&button["text"])) {
+            return Err(answer(42_020, "button name missing"));
+        }
+        let key = button["key"].as_str().unwrap_or_default();
+        if !(1..=1_024).contains(&key.len()) || !keys.insert(key) {
+            return Err(answer(42_018, "invalid button key"));
+        }
+    }
+    let rows = card["horizontal_content_list"].as_array();
+    let row_fits = |row: &Value| {
+        (1..=5).contains(&length(&row["keyname"])) && (1..=26).contains(&length(&row["value"]))
+    };
+    if rows.is_some_and(|rows| rows.len() > 6 || !rows.iter().all(row_fits)) {
+        return Err(parameter("template_card.horizontal_content_list"));
+    }
+    Ok(())
+}
+
+async fn update_card(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<BTreeMap<String, String>>,
+    body: Bytes,
+) -> Response {
+    let fault = shared.arrive(Endpoint::UpdateCard);
+    match &fault {
+        Some(Fault::Errcode(code, message)) => return json_answer(&answer(*code, message)),
+        Some(Fault::Drop) => hang_up(),
+        Some(Fault::Html(status)) => return html(*status),
+        Some(Fault::Hold(hold)) => {
+            hold.reached.notify_one();
+            hold.open.notified().await;
+        }
+        _ => {}
+    }
+    let token = query
+        .get("access_token")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let done = shared.with(|inner| change(inner, token, &body));
+    shared.changed.send_replace(());
+    match (done, fault) {
+        (Ok(()), Some(Fault::DropAfterDelivery)) => hang_up(),
+        (Ok(()), _) => json_answer(&json!({ "errcode": 0, "errmsg": "ok", "invaliduser": [] })),
+        (Err(refusal), _) => json_answer(&refusal),
+    }
+}
+
+/// One change for each code, within 72 hours, of the card it came with.
+fn change(inner: &mut Inner, token: &str, body: &[u8]) -> Result<(), Value> {
+    let body = admit(inner, token, body)?;
+    let name = body["button"]["replace_name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return Err(answer(42_020, "button name missing"));
+    }
+    let now = inner.now();
+    let code = body["response_code"].as_str().unwrap_or_default();
+    let code = inner
+        .response_codes
+        .get_mut(code)
+        .filter(|code| now - code.issued < Duration::from_secs(72 * 3_600))
+        .ok_or_else(|| answer(42_016, "no such task"))?;
+    if std::mem::replace(&mut code.used, true) {
+        return Err(answer(42_022, "code used"));
+    }
+    let users = body["userids"].as_array().cloned().unwrap_or_default();
+    for card in &mut inner.cards {
+        let named = |user: &Value| {
+            user.as_str()
+                .is_some_and(|user| user.eq_ignore_ascii_case(&card.to))
+        };
+        let is_theirs = card.to.eq_ignore_ascii_case(&code.member) && users.iter().any(named);
+        if is_theirs && card.card["task_id"] == code.task_id.as_str() {
+            card.replaced = Some(name.to_owned());
+        }
+    }
+    Ok(())
 }
