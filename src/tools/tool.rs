@@ -59,7 +59,8 @@ pub struct Observation {
     pub unmapped: Vec<String>,
     /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
     pub identifiers: Vec<String>,
-    /// What a tool of effect [`Effect::Propose`] puts before a person; the job writes it in its settlement.
+    /// What a tool of effect [`Effect::Propose`] or [`Effect::Notify`] wants done; the job writes it in its
+    /// settlement.
     pub proposals: Vec<Proposal>,
 }
 
@@ -81,6 +82,13 @@ pub enum Proposal {
         id: PendingActionId,
         /// Why.
         reason: String,
+    },
+    /// A notice to people of the study.
+    Notify {
+        /// Members and groups; nobody named: the coordinators.
+        to: Vec<String>,
+        /// What they are told.
+        text: String,
     },
 }
 

@@ -160,6 +160,7 @@ impl Plan {
             Reading::Codes(codes) if !codes.is_empty() => {
                 codes.iter().map(|code| choice(code)).collect()
             }
+            Reading::Codes(_) => vec![Some("（一项也没有勾选）".to_owned())],
             Reading::Code(code) => vec![choice(code)],
             Reading::Date { first, last } => {
                 let month = |at: &chrono::NaiveDateTime| at.format("%Y-%m").to_string();
