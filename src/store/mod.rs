@@ -14,6 +14,7 @@ pub mod llm;
 pub mod outbox;
 pub mod outbox_parts;
 pub mod projects;
+pub mod protocol;
 pub mod reader;
 pub mod replies;
 pub mod results;
