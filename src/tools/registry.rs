@@ -6,7 +6,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
+    aggregate::Aggregate,
+    read_clinical_data::ReadClinicalData,
     scope::Scope,
+    search_records::SearchRecords,
     tool::{Effect, Observation, Tool, ToolError},
 };
 use crate::adapters::llm::ToolSpec;
@@ -55,6 +58,9 @@ impl Registry {
     #[must_use]
     pub fn standard() -> Self {
         Self::default()
+            .with(ReadClinicalData)
+            .with(SearchRecords)
+            .with(Aggregate)
     }
 
     /// Adds a tool.
