@@ -76,6 +76,7 @@ BEGIN ATOMIC
 END;
 
 CREATE TABLE iit_schema.iit_protocol_passages (
+    project_id   TEXT NOT NULL,
     document_id  BIGINT NOT NULL REFERENCES iit_schema.iit_protocol_documents (id) ON DELETE CASCADE,
     no           INT NOT NULL,
     number       TEXT,
@@ -85,14 +86,11 @@ CREATE TABLE iit_schema.iit_protocol_passages (
     terms        TSVECTOR NOT NULL GENERATED ALWAYS AS (iit_schema.iit_protocol_vector(section, content)) STORED,
     PRIMARY KEY (document_id, no)
 );
+COMMENT ON COLUMN iit_schema.iit_protocol_passages.project_id IS 'As the document says; here for the reader, who sees one study.';
 COMMENT ON COLUMN iit_schema.iit_protocol_passages.number IS 'Of the section, as an answer cites it: 5.2.';
 COMMENT ON COLUMN iit_schema.iit_protocol_passages.section IS 'Headings from the outermost, as written.';
 CREATE INDEX iit_protocol_passages_terms ON iit_schema.iit_protocol_passages USING gin (terms);
 
--- The role that tools read through, where it is there.
-DO $$
-BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'iit_reader') THEN
-        GRANT SELECT ON iit_schema.iit_protocol_documents, iit_schema.iit_protocol_passages TO iit_reader;
-    END IF;
-END $$;
+SELECT iit_schema.iit_open_to_reader('iit_schema.iit_protocol_documents');
+SELECT iit_schema.iit_open_to_reader('iit_schema.iit_protocol_passages');
+SELECT iit_schema.iit_grant_reader();

@@ -34,6 +34,7 @@ pub mod model;
 pub mod notice;
 pub mod page;
 pub mod parts;
+pub mod protocol_reply;
 pub mod records;
 pub mod reply;
 pub mod review;

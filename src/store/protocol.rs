@@ -125,8 +125,8 @@ pub async fn add(
         .collect();
     let texts: Vec<String> = document.passages.iter().map(|p| p.text.clone()).collect();
     sqlx::query!(
-        r#"INSERT INTO iit_protocol_passages (document_id, no, number, section, page, content)
-           SELECT $1, said.at, said.number, said.section, said.page, said.content
+        r#"INSERT INTO iit_protocol_passages (project_id, document_id, no, number, section, page, content)
+           SELECT $6, $1, said.at, said.number, said.section, said.page, said.content
            FROM UNNEST($2::text[], $3::text[], $4::int4[], $5::text[])
                WITH ORDINALITY AS said(number, section, page, content, at)"#,
         row.id,
@@ -134,6 +134,7 @@ pub async fn add(
         &sections,
         &pages as &[Option<i32>],
         &texts,
+        project,
     )
     .execute(&mut *conn)
     .await?;

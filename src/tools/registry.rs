@@ -9,10 +9,11 @@ use super::{
     aggregate::Aggregate,
     read_clinical_data::ReadClinicalData,
     scope::Scope,
+    search_protocol::SearchProtocol,
     search_records::SearchRecords,
     tool::{Effect, Observation, Tool, ToolError},
 };
-use crate::adapters::llm::ToolSpec;
+use crate::adapters::{dify::DifyClient, llm::ToolSpec};
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +57,12 @@ pub struct Registry {
 impl Registry {
     /// The tools of this program: the only place that names them all.
     #[must_use]
-    pub fn standard() -> Self {
+    pub fn standard(dify: Option<Arc<DifyClient>>) -> Self {
         Self::default()
             .with(ReadClinicalData)
             .with(SearchRecords)
             .with(Aggregate)
+            .with(SearchProtocol::new(dify))
     }
 
     /// Adds a tool.

@@ -104,10 +104,10 @@ async fn body(mut response: Response) -> Result<Vec<u8>, DifyError> {
 }
 
 fn transport(error: reqwest::Error) -> DifyError {
-    if error.is_timeout() {
-        DifyError::Timeout
-    } else if error.is_connect() || error.is_builder() {
+    if error.is_connect() || error.is_builder() {
         DifyError::Unreachable
+    } else if error.is_timeout() {
+        DifyError::Timeout
     } else {
         DifyError::Unreadable("it broke off")
     }
