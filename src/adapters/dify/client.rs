@@ -13,6 +13,8 @@ use crate::{
     types::protocol::Found,
 };
 
+/// Its embedding model may be slow; a person waits, though.
+const DEADLINE: Duration = Duration::from_secs(15);
 /// Dify refuses longer questions.
 pub const LONGEST_QUERY: usize = 250;
 /// An answer is some KB; more than this is none.
@@ -23,6 +25,7 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 pub struct DifyClient {
     config: DifyConfig,
     http: Client,
+    deadline: Duration,
 }
 
 impl DifyClient {
@@ -31,21 +34,19 @@ impl DifyClient {
     /// # Errors
     /// The HTTP client can't be built.
     pub fn new(config: DifyConfig) -> anyhow::Result<Self> {
-        // Its embedding model may be slow; a person waits, though.
-        let deadlines = Deadlines {
-            total: Duration::from_secs(15),
-            ..Deadlines::default()
-        };
-        Self::with(config, deadlines)
+        let http = http_client::client(&config.base_url, Deadlines::default(), Duration::from_secs(30))?;
+        Ok(Self {
+            config,
+            http,
+            deadline: DEADLINE,
+        })
     }
 
-    /// The same with these deadlines.
-    ///
-    /// # Errors
-    /// The HTTP client can't be built.
-    pub fn with(config: DifyConfig, deadlines: Deadlines) -> anyhow::Result<Self> {
-        let http = http_client::client(&config.base_url, deadlines, Duration::from_secs(30))?;
-        Ok(Self { config, http })
+    /// The same, with answers that must be whole within `total`.
+    #[must_use]
+    pub fn within(mut self, total: Duration) -> Self {
+        self.deadline = total;
+        self
     }
 
     /// Its settings.
@@ -66,6 +67,7 @@ impl DifyClient {
             .post(address)
             .bearer_auth(self.config.api_key.expose_secret())
             .json(&json!({ "query": query }))
+            .timeout(self.deadline)
             .send()
             .await
             .map_err(transport)?;
