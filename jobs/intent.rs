@@ -89,7 +89,8 @@ impl Handle for Intent {
         let routing = route(services, &mut conn, &message, &project, &text).await?;
         drop(conn);
 
-        let (parts, patient, pending) = parts::answers(services, &study, &skills, &routing, &text).await?;
+        let (parts, patient, pending) =
+            parts::answers(services, &study, &skills, &routing, &text).await?;
         let mut settlement = end(services, lease).await?;
         let conn = settlement.conn();
         let intents = serde_json::to_value(&routing.intents).context("writing the intents")?;

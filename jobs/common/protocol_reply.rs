@@ -46,7 +46,11 @@ pub async fn verbatim(services: &Services, study: &Study, question: &str) -> Str
             (Some(page), Some(_)) => format!("（第 {page} 页）"),
             _ => String::new(),
         };
-        format!("【{}{page}】\n{}", found.citation(), ellipsis(&found.text, LONGEST))
+        format!(
+            "【{}{page}】\n{}",
+            found.citation(),
+            ellipsis(&found.text, LONGEST)
+        )
     });
     std::iter::once(opening.to_owned())
         .chain(passages)

@@ -78,9 +78,12 @@ pub async fn add(
     actor: &str,
 ) -> Result<(Added, i32), sqlx::Error> {
     // Two that store a document at once take turns.
-    sqlx::query_scalar!(r#"SELECT id FROM iit_projects WHERE id = $1 FOR NO KEY UPDATE"#, project)
-        .fetch_optional(&mut *conn)
-        .await?;
+    sqlx::query_scalar!(
+        r#"SELECT id FROM iit_projects WHERE id = $1 FOR NO KEY UPDATE"#,
+        project
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
     let before = sqlx::query!(
         r#"SELECT version, label, sha256, passages FROM iit_protocol_documents
            WHERE project_id = $1 AND name = $2 AND current"#,
@@ -117,7 +120,11 @@ pub async fn add(
     .fetch_one(&mut *conn)
     .await?;
     let numbers: Vec<Option<String>> = document.passages.iter().map(|p| p.number.clone()).collect();
-    let sections: Vec<String> = document.passages.iter().map(|p| p.section.clone()).collect();
+    let sections: Vec<String> = document
+        .passages
+        .iter()
+        .map(|p| p.section.clone())
+        .collect();
     let pages: Vec<Option<i32>> = document
         .passages
         .iter()
@@ -138,9 +145,7 @@ pub async fn add(
     )
     .execute(&mut *conn)
     .await?;
-    let told = |version: i32, label: Option<&str>, sha256: &str| {
-        json!({"version": version, "label": label, "sha256": sha256})
-    };
+    let told = |version: i32, label: Option<&str>, sha256: &str| json!({"version": version, "label": label, "sha256": sha256});
     audit::record(
         conn,
         audit::Entry {
@@ -219,7 +224,10 @@ async fn end(
 ///
 /// # Errors
 /// The database failed.
-pub async fn list(conn: &mut PgConnection, project: &str) -> Result<Vec<DocumentLine>, sqlx::Error> {
+pub async fn list(
+    conn: &mut PgConnection,
+    project: &str,
+) -> Result<Vec<DocumentLine>, sqlx::Error> {
     sqlx::query_as!(
         DocumentLine,
         r#"SELECT name, version, label, media, file_name AS file, pages, passages, added_by, created_at

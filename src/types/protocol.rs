@@ -108,7 +108,11 @@ impl fmt::Display for Citation<'_> {
         if let Some(version) = &found.version {
             f.write_str(version)?;
         }
-        let innermost = found.section.rsplit(SECTION_MARK).next().unwrap_or_default();
+        let innermost = found
+            .section
+            .rsplit(SECTION_MARK)
+            .next()
+            .unwrap_or_default();
         match (&found.number, innermost, found.page) {
             (Some(number), ..) => write!(f, " §{number}"),
             (None, "", Some(page)) => write!(f, " 第 {page} 页"),

@@ -17,9 +17,11 @@ struct Answer {
 /// # Errors
 /// [`DifyError::Unreadable`]: no JSON object with `records`.
 pub fn read(body: &[u8]) -> Result<Vec<Found>, DifyError> {
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|_| DifyError::Unreadable("it is no JSON of this API"))?;
-    let records = answer.records.ok_or(DifyError::Unreadable("it has no records"))?;
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|_| DifyError::Unreadable("it is no JSON of this API"))?;
+    let records = answer
+        .records
+        .ok_or(DifyError::Unreadable("it has no records"))?;
     Ok(records.iter().filter_map(passage).collect())
 }
 
@@ -38,7 +40,8 @@ fn passage(record: &Value) -> Option<Found> {
     }
     let document = segment.get("document");
     Some(Found {
-        document: text(document.and_then(|document| document.get("name"))).unwrap_or_else(|| "知识库".to_owned()),
+        document: text(document.and_then(|document| document.get("name")))
+            .unwrap_or_else(|| "知识库".to_owned()),
         version: None,
         number: None,
         section: String::new(),
@@ -65,14 +68,27 @@ mod tests {
             {"segment": {"content": null}}, {"segment": null}, {}, 7,
         ]});
         let found = read(body.to_string().as_bytes()).unwrap();
-        let told: Vec<(&str, &str)> = found.iter().map(|f| (f.document.as_str(), f.text.as_str())).collect();
+        let told: Vec<(&str, &str)> = found
+            .iter()
+            .map(|f| (f.document.as_str(), f.text.as_str()))
+            .collect();
         assert_eq!(told, [("方案.docx", "窗口 ±3 天"), ("知识库", "问\n答")]);
     }
 
     #[test]
     fn what_is_no_answer_is_refused_and_no_passages_are_an_answer() {
-        for body in ["", "<html>", "[]", "{}", "{\"records\": null}", "{\"records\": {}}"] {
-            assert!(matches!(read(body.as_bytes()), Err(DifyError::Unreadable(_))), "{body}");
+        for body in [
+            "",
+            "<html>",
+            "[]",
+            "{}",
+            "{\"records\": null}",
+            "{\"records\": {}}",
+        ] {
+            assert!(
+                matches!(read(body.as_bytes()), Err(DifyError::Unreadable(_))),
+                "{body}"
+            );
         }
         assert_eq!(read(b"{\"records\": []}").unwrap(), []);
     }

@@ -34,7 +34,11 @@ impl DifyClient {
     /// # Errors
     /// The HTTP client can't be built.
     pub fn new(config: DifyConfig) -> anyhow::Result<Self> {
-        let http = http_client::client(&config.base_url, Deadlines::default(), Duration::from_secs(30))?;
+        let http = http_client::client(
+            &config.base_url,
+            Deadlines::default(),
+            Duration::from_secs(30),
+        )?;
         Ok(Self {
             config,
             http,

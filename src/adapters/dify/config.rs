@@ -127,13 +127,27 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_with_and_without_v1_and_a_wrong_one_is_refused() {
-        for base in ["https://dify.example.org", "https://dify.example.org/v1", "https://dify.example.org/v1/"] {
-            let config = config(&[("DIFY_BASE_URL", base), ("DIFY_API_KEY", "k")]).unwrap().unwrap();
+        for base in [
+            "https://dify.example.org",
+            "https://dify.example.org/v1",
+            "https://dify.example.org/v1/",
+        ] {
+            let config = config(&[("DIFY_BASE_URL", base), ("DIFY_API_KEY", "k")])
+                .unwrap()
+                .unwrap();
             assert_eq!(config.base_url.as_str(), "https://dify.example.org/");
             assert!(config.is_external());
         }
-        for (base, dataset) in [("dify.example.org", "a"), ("ftp://x", "a"), ("http://x", "../../admin")] {
-            let pairs = [("DIFY_BASE_URL", base), ("DIFY_API_KEY", "k"), ("DIFY_DATASET_ID", dataset)];
+        for (base, dataset) in [
+            ("dify.example.org", "a"),
+            ("ftp://x", "a"),
+            ("http://x", "../../admin"),
+        ] {
+            let pairs = [
+                ("DIFY_BASE_URL", base),
+                ("DIFY_API_KEY", "k"),
+                ("DIFY_DATASET_ID", dataset),
+            ];
             assert!(config(&pairs).is_err(), "{base} {dataset}");
         }
     }

@@ -6,14 +6,14 @@ use std::{
     io::{Cursor, Read},
 };
 
-use quick_xml::{Reader, escape::resolve_xml_entity, events::{BytesStart, Event}};
+use quick_xml::{
+    Reader,
+    escape::resolve_xml_entity,
+    events::{BytesStart, Event},
+};
 use zip::ZipArchive;
 
-use super::{
-    DocumentError,
-    docx_body::Body,
-    docx_styles,
-};
+use super::{DocumentError, docx_body::Body, docx_styles};
 use crate::{
     adapters::decode,
     types::protocol::{Manuscript, Media},
@@ -26,10 +26,12 @@ const DEEPEST: usize = 512;
 
 pub(super) fn read(bytes: &[u8]) -> Result<Manuscript, DocumentError> {
     if bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
-        return Err(broken("它已加密，或其实是旧版 Word encrypted, or an old Word file"));
+        return Err(broken(
+            "它已加密，或其实是旧版 Word encrypted, or an old Word file",
+        ));
     }
-    let mut archive = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|_| broken("不是 zip 包 no zip archive"))?;
+    let mut archive =
+        ZipArchive::new(Cursor::new(bytes)).map_err(|_| broken("不是 zip 包 no zip archive"))?;
     let document = part(&mut archive, "word/document.xml")?
         .ok_or_else(|| broken("里面没有 word/document.xml it has no word/document.xml"))?;
     let mut body = Body::default();
@@ -55,7 +57,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Manuscript, DocumentError> {
 }
 
 /// A part of the archive as text; `None`: there is none of that name.
-fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Option<String>, DocumentError> {
+fn part(
+    archive: &mut ZipArchive<Cursor<&[u8]>>,
+    name: &str,
+) -> Result<Option<String>, DocumentError> {
     let file = match archive.by_name(name) {
         Ok(file) => file,
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
@@ -68,7 +73,8 @@ fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Option<St
     if bytes.len() as u64 > MOST_UNPACKED {
         return Err(DocumentError::TooLarge("解压后 128 MB unpacked"));
     }
-    let decoded = decode::decode(&bytes).map_err(|_| broken("XML 的编码有误 its XML is in no known encoding"))?;
+    let decoded = decode::decode(&bytes)
+        .map_err(|_| broken("XML 的编码有误 its XML is in no known encoding"))?;
     Ok(Some(decoded.text))
 }
 
@@ -86,14 +92,13 @@ pub(super) enum Part<'a> {
 ///
 /// # Errors
 /// Not well-formed, too deep, a DOCTYPE, an entity that XML does not define.
-pub(super) fn elements(
-    xml: &str,
-    mut take: impl FnMut(Part<'_>),
-) -> Result<(), DocumentError> {
+pub(super) fn elements(xml: &str, mut take: impl FnMut(Part<'_>)) -> Result<(), DocumentError> {
     let mut reader = Reader::from_str(xml.strip_prefix('\u{feff}').unwrap_or(xml));
     let mut depth = 0_usize;
     loop {
-        let event = reader.read_event().map_err(|_| broken("XML 不完整 its XML is not well-formed"))?;
+        let event = reader
+            .read_event()
+            .map_err(|_| broken("XML 不完整 its XML is not well-formed"))?;
         match event {
             Event::Start(tag) => {
                 depth += 1;
@@ -116,7 +121,9 @@ pub(super) fn elements(
                 let text = match reference.resolve_char_ref() {
                     Ok(Some(character)) => character.to_string(),
                     Ok(None) => resolve_xml_entity(&reference)
-                        .ok_or_else(|| broken("XML 含未定义的实体 an entity that XML does not define"))?
+                        .ok_or_else(|| {
+                            broken("XML 含未定义的实体 an entity that XML does not define")
+                        })?
                         .to_owned(),
                     Err(_) => "\u{fffd}".to_owned(),
                 };

@@ -13,13 +13,33 @@ use crate::types::protocol::Block;
 
 /// What is drawn in the font Symbol, by its code there. Bounds and tolerances are often written so.
 const SYMBOLS: [(&str, char); 14] = [
-    ("F0B1", '±'), ("F0B3", '≥'), ("F0A3", '≤'), ("F0B0", '°'), ("F06D", 'μ'), ("F0B4", '×'), ("F0B9", '≠'),
-    ("F0BB", '≈'), ("F061", 'α'), ("F062", 'β'), ("F067", 'γ'), ("F0AE", '→'), ("F0B7", '•'), ("F044", 'Δ'),
+    ("F0B1", '±'),
+    ("F0B3", '≥'),
+    ("F0A3", '≤'),
+    ("F0B0", '°'),
+    ("F06D", 'μ'),
+    ("F0B4", '×'),
+    ("F0B9", '≠'),
+    ("F0BB", '≈'),
+    ("F061", 'α'),
+    ("F062", 'β'),
+    ("F067", 'γ'),
+    ("F0AE", '→'),
+    ("F0B7", '•'),
+    ("F044", 'Δ'),
 ];
 
 /// Elements whose content is not part of the text: what was deleted or moved away, formats of before, and
 /// the second copy of a drawing.
-const LEFT_OUT: [&str; 7] = ["del", "moveFrom", "pPrChange", "rPrChange", "sectPrChange", "Fallback", "tblPrChange"];
+const LEFT_OUT: [&str; 7] = [
+    "del",
+    "moveFrom",
+    "pPrChange",
+    "rPrChange",
+    "sectPrChange",
+    "Fallback",
+    "tblPrChange",
+];
 
 /// A paragraph being read.
 #[derive(Default)]
@@ -71,7 +91,9 @@ impl Body {
     pub fn take(&mut self, part: Part<'_>) {
         match part {
             Part::Begin(name, _) if LEFT_OUT.contains(&name) => self.left_out += 1,
-            Part::End(name) if LEFT_OUT.contains(&name) => self.left_out = self.left_out.saturating_sub(1),
+            Part::End(name) if LEFT_OUT.contains(&name) => {
+                self.left_out = self.left_out.saturating_sub(1)
+            }
             _ if self.left_out > 0 => {}
             Part::Begin(name, tag) => self.begin(name, tag),
             Part::End(name) => self.end(name),
@@ -114,11 +136,17 @@ impl Body {
             }
             "tc" => {
                 if let Some(table) = self.tables.last_mut() {
-                    table.row.push(Cell { span: 1, ..Cell::default() });
+                    table.row.push(Cell {
+                        span: 1,
+                        ..Cell::default()
+                    });
                 }
             }
             "gridSpan" => {
-                if let (Some(cell), Some(span)) = (self.cell(), attribute(tag, "val").and_then(|v| v.parse().ok())) {
+                if let (Some(cell), Some(span)) = (
+                    self.cell(),
+                    attribute(tag, "val").and_then(|v| v.parse().ok()),
+                ) {
                     cell.span = usize::min(span, 64);
                 }
             }
@@ -147,8 +175,12 @@ impl Body {
 
     fn symbol(&mut self, tag: &BytesStart<'_>) {
         let code = attribute(tag, "char").unwrap_or_default().to_uppercase();
-        let is_symbol = attribute(tag, "font").is_some_and(|font| font.eq_ignore_ascii_case("symbol"));
-        let known = SYMBOLS.iter().find(|(known, _)| is_symbol && *known == code).map(|(_, c)| *c);
+        let is_symbol =
+            attribute(tag, "font").is_some_and(|font| font.eq_ignore_ascii_case("symbol"));
+        let known = SYMBOLS
+            .iter()
+            .find(|(known, _)| is_symbol && *known == code)
+            .map(|(_, c)| *c);
         // A code outside of the private area is a character.
         let plain = || {
             u32::from_str_radix(&code, 16)
@@ -164,7 +196,10 @@ impl Body {
     }
 
     fn note(&mut self, end: bool, tag: &BytesStart<'_>) {
-        let Some(text) = attribute(tag, "id").and_then(|id| self.notes.get(&(end, id))).cloned() else {
+        let Some(text) = attribute(tag, "id")
+            .and_then(|id| self.notes.get(&(end, id)))
+            .cloned()
+        else {
             return;
         };
         self.note_count += 1;
@@ -215,7 +250,9 @@ impl Body {
         };
         let in_table = !self.tables.is_empty();
         // A box of text inside a paragraph comes before it.
-        for (said, heading) in std::iter::once((text, heading)).chain(paragraph.notes.into_iter().map(|n| (n, None))) {
+        for (said, heading) in
+            std::iter::once((text, heading)).chain(paragraph.notes.into_iter().map(|n| (n, None)))
+        {
             match self.cell() {
                 Some(cell) if in_table => {
                     if !cell.text.is_empty() {
@@ -239,7 +276,10 @@ impl Body {
             return String::new();
         }
         let of_style = self.styles.list(style);
-        let list = paragraph.list.as_deref().or(of_style.map(|(list, ..)| list));
+        let list = paragraph
+            .list
+            .as_deref()
+            .or(of_style.map(|(list, ..)| list));
         let Some(list) = list.filter(|list| *list != "0").map(str::to_owned) else {
             return String::new();
         };
@@ -279,7 +319,11 @@ impl Body {
         table.head.get_or_insert_with(|| Arc::from(text.as_str()));
         if nested {
             let outer = self.tables.len().saturating_sub(2);
-            if let Some(cell) = self.tables.get_mut(outer).and_then(|table| table.row.last_mut()) {
+            if let Some(cell) = self
+                .tables
+                .get_mut(outer)
+                .and_then(|table| table.row.last_mut())
+            {
                 if !cell.text.is_empty() {
                     cell.text.push_str("； ");
                 }

@@ -36,7 +36,10 @@ impl Styles {
         let mut next = self.0.get_key_value(id);
         std::iter::from_fn(move || {
             let (id, style) = next?;
-            next = style.based_on.as_ref().and_then(|base| self.0.get_key_value(base));
+            next = style
+                .based_on
+                .as_ref()
+                .and_then(|base| self.0.get_key_value(base));
             Some((id.as_str(), style))
         })
         .take(DEEPEST)
@@ -64,7 +67,8 @@ impl Styles {
 
     /// The list paragraphs of this style count in, the level if it is said, and the style that says so.
     pub fn list(&self, id: &str) -> Option<(&str, Option<usize>, &str)> {
-        self.lineage(id).find_map(|(id, style)| Some((style.list.as_deref()?, style.level, id)))
+        self.lineage(id)
+            .find_map(|(id, style)| Some((style.list.as_deref()?, style.level, id)))
     }
 }
 
@@ -116,7 +120,9 @@ pub(super) fn numbering(xml: &str) -> Result<Numbering, DocumentError> {
             }
             "num" => list = attribute(tag, "numId"),
             "lvl" | "lvlOverride" => {
-                level = attribute(tag, "ilvl").and_then(|level| level.parse().ok()).filter(|level| *level < LEVELS);
+                level = attribute(tag, "ilvl")
+                    .and_then(|level| level.parse().ok())
+                    .filter(|level| *level < LEVELS);
             }
             _ => {
                 let Some(value) = attribute(tag, "val") else {
@@ -125,9 +131,17 @@ pub(super) fn numbering(xml: &str) -> Result<Numbering, DocumentError> {
                 if let (Some(list), "abstractNumId") = (&list, name) {
                     all.lists.insert(list.clone(), value);
                 } else if let (Some(list), Some(level), "startOverride") = (&list, level, name) {
-                    all.restarts.extend(value.parse().ok().map(|start| ((list.clone(), level), start)));
+                    all.restarts.extend(
+                        value
+                            .parse()
+                            .ok()
+                            .map(|start| ((list.clone(), level), start)),
+                    );
                 } else if let (Some(kind), Some(level)) = (&kind, level)
-                    && let Some(level) = all.kinds.get_mut(kind).and_then(|levels| levels.get_mut(level))
+                    && let Some(level) = all
+                        .kinds
+                        .get_mut(kind)
+                        .and_then(|levels| levels.get_mut(level))
                 {
                     match name {
                         "start" => level.start = value.parse().ok(),
@@ -141,8 +155,12 @@ pub(super) fn numbering(xml: &str) -> Result<Numbering, DocumentError> {
             }
         }
         // Without a value it is on.
-        if let ("isLgl", Some(kind), Some(level), None) = (name, &kind, level, attribute(tag, "val"))
-            && let Some(level) = all.kinds.get_mut(kind).and_then(|levels| levels.get_mut(level))
+        if let ("isLgl", Some(kind), Some(level), None) =
+            (name, &kind, level, attribute(tag, "val"))
+            && let Some(level) = all
+                .kinds
+                .get_mut(kind)
+                .and_then(|levels| levels.get_mut(level))
         {
             level.legal = true;
         }

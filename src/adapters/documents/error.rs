@@ -37,9 +37,13 @@ pub enum DocumentError {
         column: usize,
     },
     /// Not what its name says, or damaged; a few words why.
-    #[error("文件已损坏或不是这种格式：{0}；请重新导出 (broken, or not of this format; export it again)")]
+    #[error(
+        "文件已损坏或不是这种格式：{0}；请重新导出 (broken, or not of this format; export it again)"
+    )]
     Broken(String),
     /// Given up.
-    #[error("读取超过两分钟，已放弃；请重新导出这份文件 (given up after two minutes; export it again)")]
+    #[error(
+        "读取超过两分钟，已放弃；请重新导出这份文件 (given up after two minutes; export it again)"
+    )]
     TookTooLong,
 }

@@ -60,7 +60,9 @@ fn read_within(
             Media::Pdf => pdf::read(&bytes, &progress),
             Media::Docx => docx::read(&bytes),
         }));
-        let read = read.unwrap_or(Err(DocumentError::Broken("读取时出错 the reader gave up".to_owned())));
+        let read = read.unwrap_or(Err(DocumentError::Broken(
+            "读取时出错 the reader gave up".to_owned(),
+        )));
         // Nobody listens any more when it took too long.
         let _ = tell.send(read);
     };
@@ -80,7 +82,9 @@ fn read_within(
         });
     }
     if characters > MOST_CHARACTERS {
-        return Err(DocumentError::TooLarge("800 万字节文字 8 million bytes of text"));
+        return Err(DocumentError::TooLarge(
+            "800 万字节文字 8 million bytes of text",
+        ));
     }
     Ok(manuscript)
 }
@@ -99,6 +103,3 @@ fn media_of(name: &Path) -> Result<Media, DocumentError> {
         _ => Err(DocumentError::UnknownFormat(ending)),
     }
 }
-
-
-

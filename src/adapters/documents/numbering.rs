@@ -38,7 +38,9 @@ impl Numbering {
     /// The level that paragraphs of a style stand on.
     pub fn level_of_style(&self, list: &str, style: &str) -> Option<usize> {
         let levels = self.kinds.get(self.lists.get(list)?)?;
-        levels.iter().position(|level| level.style.as_deref() == Some(style))
+        levels
+            .iter()
+            .position(|level| level.style.as_deref() == Some(style))
     }
 
     /// Counts the next paragraph of a list; what is shown in front of it, empty for a bullet.
@@ -67,7 +69,9 @@ impl Numbering {
             match at.cmp(&level) {
                 // A level that was passed over counts as begun.
                 std::cmp::Ordering::Less => *count = count.or(Some(start)),
-                std::cmp::Ordering::Equal => *count = Some(count.map_or(start, |count| count.saturating_add(1))),
+                std::cmp::Ordering::Equal => {
+                    *count = Some(count.map_or(start, |count| count.saturating_add(1)))
+                }
                 std::cmp::Ordering::Greater => *count = None,
             }
         }
@@ -80,7 +84,11 @@ impl Numbering {
         let mut shown = this.text.clone();
         for (at, (count, one)) in counted.iter().zip(levels).enumerate() {
             let number = count.unwrap_or(1);
-            let written = if this.legal { number.to_string() } else { written(number, &one.format) };
+            let written = if this.legal {
+                number.to_string()
+            } else {
+                written(number, &one.format)
+            };
             shown = shown.replace(&format!("%{}", at + 1), &written);
         }
         shown
@@ -100,7 +108,10 @@ fn written(number: u32, format: &str) -> String {
             .filter(|n| *n < 20)
             .and_then(|n| char::from_u32(0x2460 + n))
             .map_or_else(|| number.to_string(), String::from),
-        "chineseCounting" | "chineseCountingThousand" | "japaneseCounting" | "ideographTraditional"
+        "chineseCounting"
+        | "chineseCountingThousand"
+        | "japaneseCounting"
+        | "ideographTraditional"
         | "taiwaneseCountingThousand" => chinese(number),
         _ => number.to_string(),
     }
@@ -115,8 +126,19 @@ fn letters(number: u32) -> String {
 
 fn roman(number: u32) -> String {
     const SIGNS: [(u32, &str); 13] = [
-        (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"),
-        (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"),
+        (1000, "M"),
+        (900, "CM"),
+        (500, "D"),
+        (400, "CD"),
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
     ];
     if number > 3999 {
         return number.to_string();
@@ -135,7 +157,13 @@ fn roman(number: u32) -> String {
 /// 一 … 九十九; beyond that lists are not numbered in words.
 fn chinese(number: u32) -> String {
     const DIGITS: [char; 10] = ['零', '一', '二', '三', '四', '五', '六', '七', '八', '九'];
-    let digit = |n: u32| usize::try_from(n).ok().and_then(|n| DIGITS.get(n)).copied().unwrap_or('零');
+    let digit = |n: u32| {
+        usize::try_from(n)
+            .ok()
+            .and_then(|n| DIGITS.get(n))
+            .copied()
+            .unwrap_or('零')
+    };
     match (number / 10, number % 10) {
         (0, ones) => digit(ones).to_string(),
         (1, 0) => "十".to_owned(),
@@ -173,8 +201,23 @@ mod tests {
     #[test]
     fn levels_count_and_begin_again_below() {
         let mut numbering = numbering();
-        let shown: Vec<String> = [0, 1, 1, 2, 2, 3, 0, 1, 2].map(|level| numbering.next("1", level)).into();
-        assert_eq!(shown, ["第一章", "1.1", "1.2", "a)", "b)", "", "第二章", "2.1", "a)"]);
+        let shown: Vec<String> = [0, 1, 1, 2, 2, 3, 0, 1, 2]
+            .map(|level| numbering.next("1", level))
+            .into();
+        assert_eq!(
+            shown,
+            [
+                "第一章",
+                "1.1",
+                "1.2",
+                "a)",
+                "b)",
+                "",
+                "第二章",
+                "2.1",
+                "a)"
+            ]
+        );
     }
 
     #[test]
@@ -193,9 +236,16 @@ mod tests {
     #[test]
     fn numbers_are_written_as_lists_show_them() {
         let cases = [
-            (4, "upperRoman", "IV"), (14, "lowerRoman", "xiv"), (27, "upperLetter", "AA"),
-            (3, "decimalEnclosedCircle", "③"), (10, "chineseCounting", "十"), (11, "chineseCounting", "十一"),
-            (20, "chineseCounting", "二十"), (35, "chineseCounting", "三十五"), (7, "hebrew1", "7"), (0, "decimal", "0"),
+            (4, "upperRoman", "IV"),
+            (14, "lowerRoman", "xiv"),
+            (27, "upperLetter", "AA"),
+            (3, "decimalEnclosedCircle", "③"),
+            (10, "chineseCounting", "十"),
+            (11, "chineseCounting", "十一"),
+            (20, "chineseCounting", "二十"),
+            (35, "chineseCounting", "三十五"),
+            (7, "hebrew1", "7"),
+            (0, "decimal", "0"),
         ];
         for (number, format, shown) in cases {
             assert_eq!(written(number, format), shown, "{number} {format}");

@@ -33,7 +33,11 @@ pub(super) fn read(document: &Document, page: ObjectId) -> lopdf::Result<PageTex
     let content = document.get_page_content_with_limit(page, MOST_UNPACKED)?;
     let (own, inherited) = document.get_page_resources(page)?;
     let mut resources: Vec<&Dictionary> = own.into_iter().collect();
-    resources.extend(inherited.iter().filter_map(|id| document.get_dictionary(*id).ok()));
+    resources.extend(
+        inherited
+            .iter()
+            .filter_map(|id| document.get_dictionary(*id).ok()),
+    );
     let mut walk = Walk {
         document,
         page: PageText::default(),
@@ -59,7 +63,9 @@ impl<'a> Font<'a> {
             return Self::Mapped(Box::new(map));
         }
         let is = |key: &[u8], name: &[u8]| {
-            font.get_deref(key, document).and_then(Object::as_name).is_ok_and(|is| is == name)
+            font.get_deref(key, document)
+                .and_then(Object::as_name)
+                .is_ok_and(|is| is == name)
         };
         let named = font
             .get_deref(b"Encoding", document)
@@ -68,7 +74,11 @@ impl<'a> Font<'a> {
             .unwrap_or_default();
         if is(b"Subtype", b"Type0") {
             return match &*named {
-                name if name.starts_with("Uni") && (name.contains("UCS2") || name.contains("UTF16")) => Self::Utf16,
+                name if name.starts_with("Uni")
+                    && (name.contains("UCS2") || name.contains("UTF16")) =>
+                {
+                    Self::Utf16
+                }
                 name if name.starts_with("GB") => Self::Gbk,
                 _ => Self::Unknown,
             };
@@ -185,7 +195,12 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let operands = operation.operands.as_slice();
-            let number = |at: usize| operands.get(at).and_then(|o| o.as_float().ok()).unwrap_or_default();
+            let number = |at: usize| {
+                operands
+                    .get(at)
+                    .and_then(|o| o.as_float().ok())
+                    .unwrap_or_default()
+            };
             let matrix = || Matrix([0, 1, 2, 3, 4, 5].map(number));
             let next_line = |text: &mut TextState, x: f32, y: f32| {
                 text.line = Matrix::moved(x, y).then(text.line);
@@ -200,7 +215,10 @@ impl<'a> Walk<'a> {
                     text.at = Matrix::IDENTITY;
                 }
                 "Tf" => {
-                    font = operands.first().and_then(|name| name.as_name().ok()).and_then(|name| fonts.get(name));
+                    font = operands
+                        .first()
+                        .and_then(|name| name.as_name().ok())
+                        .and_then(|name| fonts.get(name));
                     text.size = number(1);
                 }
                 "TL" => text.leading = number(0),
@@ -242,9 +260,14 @@ impl<'a> Walk<'a> {
     fn fonts(&self, resources: &[&'a Dictionary]) -> BTreeMap<Vec<u8>, Font<'a>> {
         let mut fonts = BTreeMap::new();
         for resource in resources {
-            let named = resource.get_deref(b"Font", self.document).and_then(Object::as_dict);
+            let named = resource
+                .get_deref(b"Font", self.document)
+                .and_then(Object::as_dict);
             for (name, font) in named.into_iter().flat_map(Dictionary::iter) {
-                let font = self.document.dereference(font).and_then(|(_, font)| font.as_dict());
+                let font = self
+                    .document
+                    .dereference(font)
+                    .and_then(|(_, font)| font.as_dict());
                 if let (Ok(font), false) = (font, fonts.contains_key(name)) {
                     fonts.insert(name.clone(), Font::of(self.document, font));
                 }
@@ -256,25 +279,46 @@ impl<'a> Walk<'a> {
     /// A form is drawn as if it stood in the page. One that can't be read is counted.
     fn form(&mut self, name: &[u8], resources: &[&'a Dictionary], ctm: Matrix, depth: usize) {
         let found = resources.iter().find_map(|resource| {
-            let forms = resource.get_deref(b"XObject", self.document).and_then(Object::as_dict).ok()?;
-            forms.get_deref(name, self.document).and_then(Object::as_stream).ok()
+            let forms = resource
+                .get_deref(b"XObject", self.document)
+                .and_then(Object::as_dict)
+                .ok()?;
+            forms
+                .get_deref(name, self.document)
+                .and_then(Object::as_stream)
+                .ok()
         });
         let Some(form) = found.filter(|form| {
-            form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == b"Form")
+            form.dict
+                .get(b"Subtype")
+                .and_then(Object::as_name)
+                .is_ok_and(|name| name == b"Form")
         }) else {
             return;
         };
-        let matrix = form.dict.get_deref(b"Matrix", self.document).and_then(Object::as_array).map_or(
-            Matrix::IDENTITY,
-            |numbers| {
+        let matrix = form
+            .dict
+            .get_deref(b"Matrix", self.document)
+            .and_then(Object::as_array)
+            .map_or(Matrix::IDENTITY, |numbers| {
                 Matrix([0, 1, 2, 3, 4, 5].map(|at: usize| {
-                    numbers.get(at).and_then(|number| number.as_float().ok()).unwrap_or_default()
+                    numbers
+                        .get(at)
+                        .and_then(|number| number.as_float().ok())
+                        .unwrap_or_default()
                 }))
-            },
-        );
-        let own = form.dict.get_deref(b"Resources", self.document).and_then(Object::as_dict).ok();
+            });
+        let own = form
+            .dict
+            .get_deref(b"Resources", self.document)
+            .and_then(Object::as_dict)
+            .ok();
         let own: Vec<&Dictionary> = own.into_iter().collect();
-        let inner = if own.is_empty() { resources } else { own.as_slice() };
+        let inner = if own.is_empty() {
+            resources
+        } else {
+            own.as_slice()
+        };
         let drawn = form
             .get_plain_content_with_limit(MOST_UNPACKED)
             .and_then(|content| self.run(&content, inner, matrix.then(ctm), depth + 1));
@@ -283,7 +327,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn show(&mut self, operands: &[Object], font: Option<&Font<'_>>, text: &mut TextState, ctm: Matrix) {
+    fn show(
+        &mut self,
+        operands: &[Object],
+        font: Option<&Font<'_>>,
+        text: &mut TextState,
+        ctm: Matrix,
+    ) {
         for operand in operands {
             match operand {
                 Object::String(bytes, _) => self.piece(bytes, font, text, ctm),
@@ -293,7 +343,8 @@ impl<'a> Walk<'a> {
                             Object::String(bytes, _) => self.piece(bytes, font, text, ctm),
                             number => {
                                 let back = number.as_float().unwrap_or_default();
-                                text.at = Matrix::moved(-back / 1000.0 * text.size, 0.0).then(text.at);
+                                text.at =
+                                    Matrix::moved(-back / 1000.0 * text.size, 0.0).then(text.at);
                             }
                         }
                     }
@@ -314,7 +365,10 @@ impl<'a> Walk<'a> {
         };
         let Matrix([a, b, c, d, x, y]) = text.at.then(ctm);
         let height = (text.size * (c.hypot(d))).abs().max(0.1);
-        let width: f32 = said.chars().map(|c| if c.is_ascii() { 0.5 } else { 1.0 }).sum();
+        let width: f32 = said
+            .chars()
+            .map(|c| if c.is_ascii() { 0.5 } else { 1.0 })
+            .sum();
         self.put(&said, x, y, x + width * text.size * a.hypot(b), height);
         text.at = Matrix::moved(width * text.size, 0.0).then(text.at);
     }
@@ -361,7 +415,11 @@ impl<'a> Walk<'a> {
         let Some(line) = self.line.take() else {
             return;
         };
-        let clean: String = line.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let clean: String = line
+            .text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         let clean = clean.trim();
         if !clean.is_empty() {
             self.page.lines.push(clean.to_owned());

@@ -15,16 +15,21 @@ const NAMED_PAGES: usize = 20;
 pub(super) fn read(bytes: &[u8], progress: &Progress) -> Result<Manuscript, DocumentError> {
     let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
     if !head.windows(5).any(|five| five == b"%PDF-") {
-        return Err(DocumentError::Broken("开头不是 %PDF no %PDF at its beginning".to_owned()));
+        return Err(DocumentError::Broken(
+            "开头不是 %PDF no %PDF at its beginning".to_owned(),
+        ));
     }
     let options = LoadOptions {
         max_decompressed_size: Some(MOST_UNPACKED),
         ..LoadOptions::default()
     };
-    let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
-        lopdf::Error::Decryption(_) | lopdf::Error::AlreadyEncrypted => DocumentError::Encrypted,
-        other => DocumentError::Broken(in_one_line(&other)),
-    })?;
+    let document =
+        Document::load_mem_with_options(bytes, options).map_err(|error| match error {
+            lopdf::Error::Decryption(_) | lopdf::Error::AlreadyEncrypted => {
+                DocumentError::Encrypted
+            }
+            other => DocumentError::Broken(in_one_line(&other)),
+        })?;
     if document.is_encrypted() {
         return Err(DocumentError::Encrypted);
     }
@@ -86,6 +91,10 @@ fn named(pages: &[u32]) -> String {
 }
 
 fn in_one_line(error: &lopdf::Error) -> String {
-    let text: Vec<String> = error.to_string().split_whitespace().map(str::to_owned).collect();
+    let text: Vec<String> = error
+        .to_string()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
     text.join(" ").chars().take(160).collect()
 }

@@ -60,7 +60,12 @@ pub(super) fn markdown(bytes: &[u8]) -> Result<Manuscript, DocumentError> {
                     last.heading = Some(1);
                 }
             }
-            _ if is_underline(trimmed, '-') || is_underline(trimmed, '*') || is_underline(trimmed, '=') => open = false,
+            _ if is_underline(trimmed, '-')
+                || is_underline(trimmed, '*')
+                || is_underline(trimmed, '=') =>
+            {
+                open = false
+            }
             _ => match atx_heading(trimmed) {
                 Some((level, title)) => {
                     open = false;
@@ -88,7 +93,9 @@ fn decoded(bytes: &[u8]) -> Result<String, DocumentError> {
         column: bad.column,
     })?;
     if decoded.text.contains('\0') {
-        return Err(DocumentError::Broken("它是二进制文件 a binary file".to_owned()));
+        return Err(DocumentError::Broken(
+            "它是二进制文件 a binary file".to_owned(),
+        ));
     }
     Ok(decoded.text)
 }
@@ -114,8 +121,14 @@ fn manuscript(media: Media, blocks: Vec<Block>) -> Manuscript {
 fn atx_heading(line: &str) -> Option<(u8, &str)> {
     let level = line.bytes().take_while(|b| *b == b'#').count();
     let title = line.get(level..)?;
-    let is_heading = (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
-    is_heading.then(|| (u8::try_from(level).unwrap_or(6), title.trim().trim_end_matches('#').trim_end()))
+    let is_heading =
+        (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
+    is_heading.then(|| {
+        (
+            u8::try_from(level).unwrap_or(6),
+            title.trim().trim_end_matches('#').trim_end(),
+        )
+    })
 }
 
 fn is_underline(line: &str, mark: char) -> bool {
@@ -124,22 +137,21 @@ fn is_underline(line: &str, mark: char) -> bool {
 
 fn is_item(line: &str) -> bool {
     let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    ["- ", "* ", "+ ", "> "].iter().any(|mark| line.starts_with(mark))
+    ["- ", "* ", "+ ", "> "]
+        .iter()
+        .any(|mark| line.starts_with(mark))
         || numbered.len() < line.len() && numbered.starts_with(['.', ')', '、', '）'])
         || line.starts_with(['（', '(', '•'])
 }
 
 /// The line between a table's head and its body.
 fn is_rule(line: &str) -> bool {
-    line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
+    line.chars()
+        .all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
 fn table_row(line: &str) -> String {
-    let cells: Vec<&str> = line
-        .trim_matches('|')
-        .split('|')
-        .map(str::trim)
-        .collect();
+    let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     if cells.iter().all(|cell| cell.is_empty()) {
         return String::new();
     }

@@ -117,11 +117,18 @@ pub fn run(args: Args) -> CommandResult {
     process::block_on(async move {
         let database = Database::open("protocol", 2).await?;
         let outcome = match (args.command, prepared) {
-            (Command::Add { project, format, .. }, Some(prepared)) => {
-                add(&database, project.as_deref(), &prepared, format).await
+            (
+                Command::Add {
+                    project, format, ..
+                },
+                Some(prepared),
+            ) => add(&database, project.as_deref(), &prepared, format).await,
+            (Command::List { project, format }, _) => {
+                list(&database, project.as_deref(), format).await
             }
-            (Command::List { project, format }, _) => list(&database, project.as_deref(), format).await,
-            (Command::Remove { name, project }, _) => remove(&database, project.as_deref(), &name).await,
+            (Command::Remove { name, project }, _) => {
+                remove(&database, project.as_deref(), &name).await
+            }
             (
                 Command::Search {
                     query,
@@ -157,18 +164,25 @@ impl Prepared {
     pub fn read(file: &Path, name: Option<&str>, label: Option<&str>) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("{}：{why}", file.display()));
         let unreadable = |error: std::io::Error| {
-            refused(format!("读不了文件 can't read the file: {error}；请检查路径 (check the path)"))
+            refused(format!(
+                "读不了文件 can't read the file: {error}；请检查路径 (check the path)"
+            ))
         };
         let size = std::fs::metadata(file).map_err(unreadable)?;
         if !size.is_file() {
             return Err(refused("不是文件 (not a file)".to_owned()));
         }
         if size.len() > MOST_BYTES {
-            return Err(refused(documents::DocumentError::TooLarge("64 MB").to_string()));
+            return Err(refused(
+                documents::DocumentError::TooLarge("64 MB").to_string(),
+            ));
         }
         let content = std::fs::read(file).map_err(unreadable)?;
         let bytes = content.len() as u64;
-        let sha256 = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = Sha256::digest(&content)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let bar = progress_bar();
         let shown = bar.clone();
         let told = Box::new(move |done: u32, all: u32| {
@@ -190,12 +204,17 @@ impl Prepared {
         }
         let (stem, stem_label) = name_and_label(file);
         let name = name.map_or(stem, |name| name.trim().to_owned());
-        if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.is_empty()
+            || name.chars().count() > LONGEST_NAME
+            || name.chars().any(char::is_control)
+        {
             return Err(refused(format!(
                 "名称应为 1 到 {LONGEST_NAME} 个字符；用 --name 指定 (give a name of at most {LONGEST_NAME} characters)"
             )));
         }
-        let label = label.map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
+        let label = label
+            .map(|label| label.trim().to_owned())
+            .filter(|label| !label.is_empty());
         Ok(Self {
             name,
             label: label.or(stem_label),
@@ -252,12 +271,19 @@ fn name_and_label(file: &Path) -> (String, Option<String>) {
         .file_stem()
         .map(|stem| stem.to_string_lossy().trim().to_owned())
         .unwrap_or_default();
-    let version = Regex::new(r"(?i)[\s_.\-（(]*(?:v|ver\.?|version|版本号?)[\s_.:：]*(\d+(?:\.\d+)*)\s*[)）]?$");
+    let version = Regex::new(
+        r"(?i)[\s_.\-（(]*(?:v|ver\.?|version|版本号?)[\s_.:：]*(\d+(?:\.\d+)*)\s*[)）]?$",
+    );
     let found = version.ok().and_then(|version| {
         let found = version.captures(&stem)?;
         let whole = found.get(0)?;
         let name = stem.get(..whole.start())?.trim().to_owned();
-        (!name.is_empty()).then(|| (name, format!("V{}", found.get(1).map_or("", |n| n.as_str()))))
+        (!name.is_empty()).then(|| {
+            (
+                name,
+                format!("V{}", found.get(1).map_or("", |n| n.as_str())),
+            )
+        })
     });
     match found {
         Some((name, label)) => (name, Some(label)),
@@ -299,7 +325,12 @@ struct AddedLine<'a> {
     gaps: &'a str,
 }
 
-async fn add(database: &Database, project: Option<&str>, prepared: &Prepared, format: Format) -> CommandResult {
+async fn add(
+    database: &Database,
+    project: Option<&str>,
+    prepared: &Prepared,
+    format: Format,
+) -> CommandResult {
     let project = project_of(database, project).await?;
     let (result, version) = prepared.store(&database.pool, &project.file.id).await?;
     for gap in &prepared.manuscript.gaps {
@@ -325,8 +356,14 @@ async fn add(database: &Database, project: Option<&str>, prepared: &Prepared, fo
                 Added::Replaced => "已换成新版本 replaced",
                 Added::Unchanged => "没有变化 unchanged",
             };
-            let label = line.label.map(|label| format!(" {label}")).unwrap_or_default();
-            let pages = line.pages.map(|pages| format!("{pages} 页 pages，")).unwrap_or_default();
+            let label = line
+                .label
+                .map(|label| format!(" {label}"))
+                .unwrap_or_default();
+            let pages = line
+                .pages
+                .map(|pages| format!("{pages} 页 pages，"))
+                .unwrap_or_default();
             output::say(format_args!(
                 "《{}》{label} 第 {version} 次入库 · version {version}，{pages}{} 段 passages：{word}",
                 line.name, line.passages
@@ -338,7 +375,8 @@ async fn add(database: &Database, project: Option<&str>, prepared: &Prepared, fo
 
 async fn list(database: &Database, project: Option<&str>, format: Format) -> CommandResult {
     let project = project_of(database, project).await?;
-    let listed = async { protocol::list(&mut *database.pool.acquire().await?, &project.file.id).await };
+    let listed =
+        async { protocol::list(&mut *database.pool.acquire().await?, &project.file.id).await };
     let lines = listed.await.map_err(query_failed)?;
     match format {
         Format::Json => output::json(&lines)?,
@@ -363,7 +401,9 @@ async fn list(database: &Database, project: Option<&str>, format: Format) -> Com
                     line.label.unwrap_or_default(),
                     line.version.to_string(),
                     line.media,
-                    line.pages.map(|pages| pages.to_string()).unwrap_or_default(),
+                    line.pages
+                        .map(|pages| pages.to_string())
+                        .unwrap_or_default(),
                     line.passages.to_string(),
                     line.file,
                     line.added_by,
@@ -389,7 +429,9 @@ async fn remove(database: &Database, project: Option<&str>, name: &str) -> Comma
             project.file.id
         )));
     }
-    output::say(format_args!("《{name}》不再检索，各版本仍保留 (no longer searched; its versions are kept)"))?;
+    output::say(format_args!(
+        "《{name}》不再检索，各版本仍保留 (no longer searched; its versions are kept)"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -412,16 +454,28 @@ async fn search(
     let project = project_of(database, project).await?;
     let dify = Config::from_env()?.dify.map(DifyClient::new).transpose();
     let dify = dify.map(|dify| dify.map(Arc::new)).map_err(|error| {
-        Failure::Usage(format!("Dify 客户端无法建立 the Dify client can't be built: {error:#}"))
+        Failure::Usage(format!(
+            "Dify 客户端无法建立 the Dify client can't be built: {error:#}"
+        ))
     })?;
     // The operator reads with his own rights.
-    let found = search_protocol::find(&project, &database.pool, dify.as_deref(), query, usize::from(limit)).await;
+    let found = search_protocol::find(
+        &project,
+        &database.pool,
+        dify.as_deref(),
+        query,
+        usize::from(limit),
+    )
+    .await;
     let findings = found.map_err(|error| match error {
         crate::tools::ToolError::Unavailable(why) => Failure::Outside(why),
         other => Failure::Usage(other.to_string()),
     })?;
     if findings.no_documents {
-        output::warn(format_args!("注意 warning: {}", search_protocol::NO_DOCUMENTS));
+        output::warn(format_args!(
+            "注意 warning: {}",
+            search_protocol::NO_DOCUMENTS
+        ));
     }
     let lines: Vec<FoundLine> = findings
         .passages
@@ -440,8 +494,14 @@ async fn search(
         Format::Table if lines.is_empty() => output::say("没有找到 (nothing found)")?,
         Format::Table => {
             for line in lines {
-                let page = line.page.map(|page| format!("（第 {page} 页）")).unwrap_or_default();
-                output::say(format_args!("{}{page}  {}\n{}\n", line.source, line.section, line.text))?;
+                let page = line
+                    .page
+                    .map(|page| format!("（第 {page} 页）"))
+                    .unwrap_or_default();
+                output::say(format_args!(
+                    "{}{page}  {}\n{}\n",
+                    line.source, line.section, line.text
+                ))?;
             }
         }
     }

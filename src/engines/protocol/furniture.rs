@@ -11,7 +11,7 @@ use regex::Regex;
 use crate::types::protocol::Block;
 
 /// Lines at the top and at the bottom of a page that may be furniture.
-const EDGE: usize = 3;
+const EDGE: usize = 2;
 /// Fewer pages can't tell furniture from text.
 const FEWEST_PAGES: usize = 4;
 
@@ -24,22 +24,33 @@ static CONTENTS_LINE: LazyLock<Option<Regex>> =
 /// Whether a line points to a page, as lines of a table of contents do.
 #[must_use]
 pub fn is_contents_line(line: &str) -> bool {
-    CONTENTS_LINE.as_ref().is_some_and(|pattern| pattern.is_match(line.trim_end()))
+    CONTENTS_LINE
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(line.trim_end()))
 }
 
-/// The blocks without furniture. Only blocks with a page lose their running heads.
+/// The blocks without furniture. Only blocks with a page lose their running heads, and the first of each
+/// stays: text that was taken for one is still found.
 #[must_use]
 pub fn cleared(blocks: &[Block]) -> Vec<Block> {
     let repeated = repeated(blocks);
     let edges = edges(blocks);
+    let mut said = BTreeSet::new();
     blocks
         .iter()
         .enumerate()
         .filter(|(at, block)| {
-            let is_edge = edges.contains(at);
-            let numbers_page = PAGE_NUMBER.as_ref().is_some_and(|pattern| pattern.is_match(&block.text));
-            !(is_contents_line(&block.text)
-                || is_edge && (numbers_page || repeated.contains(&shape(&block.text))))
+            if is_contents_line(&block.text) {
+                return false;
+            }
+            if !edges.contains(at) {
+                return true;
+            }
+            let numbers_page = PAGE_NUMBER
+                .as_ref()
+                .is_some_and(|pattern| pattern.is_match(&block.text));
+            let shape = shape(&block.text);
+            !numbers_page && (!repeated.contains(&shape) || said.insert(shape))
         })
         .map(|(_, block)| block.clone())
         .collect()
@@ -69,7 +80,12 @@ fn edges(blocks: &[Block]) -> BTreeSet<usize> {
         .values()
         .flat_map(|lines| {
             let tail = lines.len().saturating_sub(EDGE);
-            lines.iter().take(EDGE).chain(lines.iter().skip(tail)).copied().collect::<Vec<_>>()
+            lines
+                .iter()
+                .take(EDGE)
+                .chain(lines.iter().skip(tail))
+                .copied()
+                .collect::<Vec<_>>()
         })
         .collect()
 }
@@ -116,15 +132,27 @@ mod tests {
         for page in 1..=12 {
             blocks.push(line(page, "方案编号 XN-001  版本 2.0"));
             blocks.push(line(page, &format!("{page}.1 一节")));
-            for text in ["正文甲", "正文乙", "正文丙", "每页都说的正文", "正文丁", "正文戊", "正文己"] {
+            for text in [
+                "正文甲",
+                "正文乙",
+                "正文丙",
+                "每页都说的正文",
+                "正文丁",
+                "正文戊",
+                "正文己",
+            ] {
                 blocks.push(line(page, text));
             }
             blocks.push(line(page, &format!("第 {page} 页 共 12 页")));
             blocks.push(line(page, &format!("- {page} -")));
         }
         let left = cleared(&blocks);
-        let of = |wanted: &str| left.iter().filter(|block| block.text.contains(wanted)).count();
-        assert_eq!((of("XN-001"), of("共"), of("- ")), (0, 0, 0));
+        let of = |wanted: &str| {
+            left.iter()
+                .filter(|block| block.text.contains(wanted))
+                .count()
+        };
+        assert_eq!((of("XN-001"), of("共"), of("- ")), (1, 0, 0));
         // In the middle of a page it is text, however often it comes.
         assert_eq!(of("每页都说的正文"), 12);
     }
@@ -138,7 +166,10 @@ mod tests {
             line(1, "窗口为 12"),
             line(1, "12"),
         ];
-        let left: Vec<String> = cleared(&blocks).into_iter().map(|block| block.text).collect();
+        let left: Vec<String> = cleared(&blocks)
+            .into_iter()
+            .map(|block| block.text)
+            .collect();
         assert_eq!(left, ["窗口为 12"]);
     }
 }

@@ -26,20 +26,26 @@ enum Numbered {
 }
 
 static DECIMAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^§?\s*([1-9]\d?(?:[.．]\d{1,2}){0,5})(?:[.．、]\s*|\s+|(?P<tight>))(?P<title>\S.*)$").ok()
+    Regex::new(
+        r"^§?\s*([1-9]\d?(?:[.．]\d{1,2}){0,5})(?:[.．、]\s*|\s+|(?P<tight>))(?P<title>\S.*)$",
+    )
+    .ok()
 });
 static CHAPTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:第\s*[一二三四五六七八九十百零〇0-9]{1,4}\s*[章篇编部](?:\s|[：:]|\p{Han}|$)|附(?:录|件)\s*[A-Z0-9一二三四五六七八九十]{0,3}(?:\s|[：:.、]|\p{Han}|$))").ok()
 });
-static PART: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^第\s*[一二三四五六七八九十百零〇0-9]{1,4}\s*[节条](?:\s|[：:]|\p{Han}|$)").ok());
+static PART: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^第\s*[一二三四五六七八九十百零〇0-9]{1,4}\s*[节条](?:\s|[：:]|\p{Han}|$)").ok()
+});
 static ITEM: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[一二三四五六七八九十]{1,3}[、.．]\s*\S").ok());
 static SUB_ITEM: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[（(][一二三四五六七八九十]{1,3}[)）]\s*\S").ok());
 
 fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
+    pattern
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(line))
 }
 
 /// The section number in front of a line and what follows it, when the line has the form of a numbered heading.
@@ -115,7 +121,11 @@ impl Outline {
     #[must_use]
     pub fn of(blocks: &[Block]) -> Self {
         Self {
-            explicit: blocks.iter().filter(|block| block.heading.is_some()).count() >= 2,
+            explicit: blocks
+                .iter()
+                .filter(|block| block.heading.is_some())
+                .count()
+                >= 2,
             ..Self::default()
         }
     }

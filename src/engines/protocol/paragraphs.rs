@@ -29,7 +29,8 @@ pub fn joined(lines: Vec<Block>) -> Vec<Block> {
             open = false;
             continue;
         }
-        let begins = line.heading.is_some() || may_be_heading(&line.text) || is_list_item(&line.text);
+        let begins =
+            line.heading.is_some() || may_be_heading(&line.text) || is_list_item(&line.text);
         // Of a paragraph's last line: it is full when the paragraph goes on.
         let goes_on = usual.is_some_and(|usual| width(&line.text) * 100 >= usual * FULL)
             && !ends(&line.text)
@@ -44,7 +45,9 @@ pub fn joined(lines: Vec<Block>) -> Vec<Block> {
 }
 
 fn is_list_item(line: &str) -> bool {
-    LIST_ITEM.as_ref().is_some_and(|pattern| pattern.is_match(line))
+    LIST_ITEM
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(line))
 }
 
 fn ends(line: &str) -> bool {

@@ -65,7 +65,8 @@ impl Cut {
                 }
                 None => {
                     let head = block.table_head.as_ref().filter(|_| no == 0);
-                    let text = head.map_or_else(|| piece.to_owned(), |head| format!("{head}\n{piece}"));
+                    let text =
+                        head.map_or_else(|| piece.to_owned(), |head| format!("{head}\n{piece}"));
                     self.open = Some(Passage {
                         number: outline.number(),
                         section: outline.path(),
@@ -111,7 +112,9 @@ fn pieces(text: &str) -> Vec<&str> {
             .filter(|(_, c)| "。；！？;!?".contains(*c))
             .map(|(at, c)| at + c.len_utf8())
             .last();
-        let must = window.last().map_or(rest.len(), |(at, c)| at + c.len_utf8());
+        let must = window
+            .last()
+            .map_or(rest.len(), |(at, c)| at + c.len_utf8());
         let (piece, after) = rest.split_at(after_sentence.unwrap_or(must));
         pieces.push(piece.trim());
         rest = after.trim_start();
@@ -174,7 +177,13 @@ mod tests {
         );
         let told: Vec<(Option<&str>, &str, usize)> = found
             .iter()
-            .map(|p| (p.number.as_deref(), p.section.as_str(), p.text.chars().count()))
+            .map(|p| {
+                (
+                    p.number.as_deref(),
+                    p.section.as_str(),
+                    p.text.chars().count(),
+                )
+            })
             .collect();
         assert_eq!(
             told,

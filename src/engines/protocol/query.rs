@@ -22,6 +22,19 @@ static WRAPPING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// What people say, and what protocols write.
+const ALSO: [(&str, &[&str]); 9] = [
+    ("入排", &["入选标准", "排除标准"]),
+    ("纳排", &["入选标准", "排除标准"]),
+    ("纳入", &["入选标准"]),
+    ("SAE", &["严重不良事件"]),
+    ("AE", &["不良事件"]),
+    ("ICF", &["知情同意书"]),
+    ("超窗", &["窗口", "时间窗"]),
+    ("访视窗", &["访视窗口", "时间窗"]),
+    ("怀孕", &["妊娠"]),
+];
+
 /// What to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -36,11 +49,16 @@ impl Query {
     #[must_use]
     pub fn of(question: &str) -> Option<Self> {
         let question: String = half_width(question).chars().take(LONGEST).collect();
-        let bare = WRAPPING
-            .as_ref()
-            .map_or_else(|| question.clone(), |wrapping| wrapping.replace_all(&question, " ").into_owned());
+        let bare = WRAPPING.as_ref().map_or_else(
+            || question.clone(),
+            |wrapping| wrapping.replace_all(&question, " ").into_owned(),
+        );
         // “方案” alone is a question, too.
-        let said = if bare.chars().any(is_searchable) { bare } else { question };
+        let said = if bare.chars().any(is_searchable) {
+            bare
+        } else {
+            question
+        };
         let phrase = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut terms: Vec<String> = Vec::new();
         let mut add = |term: &str| {
@@ -48,8 +66,8 @@ impl Query {
                 terms.push(term.to_owned());
             }
         };
-        for stretch in phrase.split(' ').map(without_particles).flat_map(|s| s.split(' ').map(str::to_owned).collect::<Vec<_>>()) {
-            for run in runs(&stretch) {
+        for stretch in without_particles(&phrase).split(' ') {
+            for run in runs(stretch) {
                 match run {
                     Run::Han(han) if han.len() == 1 => add(&han.iter().collect::<String>()),
                     Run::Han(han) => {
@@ -61,7 +79,13 @@ impl Query {
                 }
             }
             if stretch.chars().filter(|c| is_searchable(*c)).count() > 2 {
-                add(&stretch);
+                add(stretch);
+            }
+        }
+        let upper = phrase.to_uppercase();
+        for (said, also) in ALSO {
+            if upper.contains(said) {
+                also.iter().for_each(|term| add(term));
             }
         }
         (!terms.is_empty()).then_some(Self { phrase, terms })
@@ -74,7 +98,7 @@ fn is_searchable(c: char) -> bool {
 
 /// `受试者的年龄` is asked as 受试者 and 年龄.
 fn without_particles(stretch: &str) -> String {
-    stretch.replace(['的', '了', '和', '与', '或', '及'], " ")
+    stretch.replace(['的', '了', '和', '与', '或', '及', '是'], " ")
 }
 
 enum Run {
@@ -139,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_very_long_question_asks_for_a_bounded_number_of_terms() {
-        let long: String = (0..3000).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
+        let long: String = (0..3000)
+            .filter_map(|n| char::from_u32(0x4e00 + n))
+            .collect();
         let terms = Query::of(&long).map(|query| query.terms.len());
         assert_eq!(terms, Some(MOST_TERMS));
     }

@@ -28,10 +28,17 @@ async fn answer(app: &TestApp, question: &str) -> String {
 async fn the_passages_are_shown_word_for_word_with_their_place() {
     let study = StudyFolder::with_eligibility("lung", []);
     let app = TestApp::with(&study).await;
-    assert!(answer(&app, "方案里的访视窗口是多少天").await.contains("iit protocol add"));
+    assert!(
+        answer(&app, "方案里的访视窗口是多少天")
+            .await
+            .contains("iit protocol add")
+    );
     store_demo(&app, "lung").await;
     let text = answer(&app, "方案里的访视窗口是多少天").await;
-    assert!(text.contains("【《方案》V1.0 §5.2】") && text.contains("V4 | 第 2 周 | 第 14 天 | ±5 天"), "{text}");
+    assert!(
+        text.contains("【《方案》V1.0 §5.2】") && text.contains("V4 | 第 2 周 | 第 14 天 | ±5 天"),
+        "{text}"
+    );
     insta::assert_snapshot!(text);
     insta::assert_snapshot!(answer(&app, "方案对奥希替尼有什么规定").await);
     app.stop().await;
@@ -49,7 +56,10 @@ async fn a_study_set_up_for_dify_asks_dify_and_says_so_when_it_is_away() {
     let app = TestApp::start_with(TestDb::new().await, Clock::system(), &variables).await;
     app.apply(&study).await;
     let text = answer(&app, "方案里的访视窗口是多少天").await;
-    assert!(text.contains("《方案V2.docx》") && text.contains("窗口 ±3 天"), "{text}");
+    assert!(
+        text.contains("《方案V2.docx》") && text.contains("窗口 ±3 天"),
+        "{text}"
+    );
     assert_eq!(server.asked()[0].0, "/v1/datasets/ds-lung/retrieve");
     app.stop().await;
 

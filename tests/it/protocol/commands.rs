@@ -23,8 +23,19 @@ async fn documents_of_each_format_are_stored_listed_found_replaced_and_removed()
     let iit = Iit::on(&db);
     let study = StudyFolder::with_eligibility("lung", []);
     TestApp::apply_to(&db, &study).await;
-    let word = write(&iit, "研究方案V2.0.docx", docx(&[p("", "5.2 访视窗口"), p("", "各次访视允许 ±3 天。")].concat(), &[]));
-    let printed = write(&iit, "手册.pdf", pdf(&[vec![(72, 780, Font::UniGb, "采血管用紫色盖")], vec![]]));
+    let word = write(
+        &iit,
+        "研究方案V2.0.docx",
+        docx(
+            &[p("", "5.2 访视窗口"), p("", "各次访视允许 ±3 天。")].concat(),
+            &[],
+        ),
+    );
+    let printed = write(
+        &iit,
+        "手册.pdf",
+        pdf(&[vec![(72, 780, Font::UniGb, "采血管用紫色盖")], vec![]]),
+    );
     let gbk = encoding_rs::GBK.encode("知情同意书须在研究操作前签署").0;
     let text = write(&iit, "知情.txt", gbk);
 
@@ -34,7 +45,15 @@ async fn documents_of_each_format_are_stored_listed_found_replaced_and_removed()
         vec!["protocol", "add", &word],
         vec!["protocol", "add", &word],
         vec!["protocol", "add", &printed, "--project", "lung"],
-        vec!["protocol", "add", &text, "--name", "知情同意书", "--label", "V1.1"],
+        vec![
+            "protocol",
+            "add",
+            &text,
+            "--name",
+            "知情同意书",
+            "--label",
+            "V1.1",
+        ],
         vec!["protocol", "list"],
         vec!["protocol", "search", "访视窗口是多少天"],
         vec!["protocol", "search", "采血管"],
@@ -44,18 +63,34 @@ async fn documents_of_each_format_are_stored_listed_found_replaced_and_removed()
         assert_eq!(ran.code, 0, "{args:?} {ran:?}");
         told.push(format!("{}{}", ran.stdout, ran.stderr));
     }
-    write(&iit, "研究方案V3.0.docx", docx(&[p("", "5.2 访视窗口"), p("", "各次访视允许 ±7 天。")].concat(), &[]));
+    write(
+        &iit,
+        "研究方案V3.0.docx",
+        docx(
+            &[p("", "5.2 访视窗口"), p("", "各次访视允许 ±7 天。")].concat(),
+            &[],
+        ),
+    );
     let next = iit.folder().join("研究方案V3.0.docx").display().to_string();
     told.push(iit.ok(&["protocol", "add", &next]).await);
-    told.push(iit.ok(&["protocol", "search", "访视窗口", "--limit", "1"]).await);
+    told.push(
+        iit.ok(&["protocol", "search", "访视窗口", "--limit", "1"])
+            .await,
+    );
     told.push(iit.ok(&["protocol", "remove", "手册"]).await);
     insta::assert_snapshot!(told.join("---\n"));
 
-    let found = iit.json(&["protocol", "search", "访视窗口", "--format", "json"]).await;
+    let found = iit
+        .json(&["protocol", "search", "访视窗口", "--format", "json"])
+        .await;
     assert_eq!(found[0]["source"], "《研究方案》V3.0 §5.2");
     let listed = iit.json(&["protocol", "list", "--format", "json"]).await;
     assert_eq!(listed.as_array().unwrap().len(), 2);
-    assert_eq!(iit.json(&["protocol", "add", &next, "--format", "json"]).await[0]["result"], "unchanged");
+    assert_eq!(
+        iit.json(&["protocol", "add", &next, "--format", "json"])
+            .await[0]["result"],
+        "unchanged"
+    );
 }
 
 #[tokio::test]

@@ -39,13 +39,21 @@ impl FakeDify {
         let app = Router::new().fallback(move |uri: Uri, headers: HeaderMap, body: Bytes| {
             let (says, log) = (says.clone(), Arc::clone(&shared));
             async move {
-                let key = headers.get("authorization").map(|k| k.to_str().unwrap().to_owned());
+                let key = headers
+                    .get("authorization")
+                    .map(|k| k.to_str().unwrap().to_owned());
                 let body = serde_json::from_slice(&body).unwrap_or_default();
-                log.lock().unwrap().push((uri.to_string(), key.unwrap_or_default(), body));
+                log.lock()
+                    .unwrap()
+                    .push((uri.to_string(), key.unwrap_or_default(), body));
                 match says {
                     Says::Http(status, text) => {
                         let location = "http://127.0.0.1:1/elsewhere";
-                        Response::builder().status(status).header("location", location).body(Body::from(text)).unwrap()
+                        Response::builder()
+                            .status(status)
+                            .header("location", location)
+                            .body(Body::from(text))
+                            .unwrap()
                     }
                     Says::Hangs => std::future::pending().await,
                 }
@@ -74,7 +82,10 @@ pub fn passages(texts: &[&str]) -> Says {
         .iter()
         .map(|text| json!({"segment": {"content": text, "document": {"name": "方案V2.docx"}}, "score": 0.5}))
         .collect();
-    Says::Http(200, json!({"query": {"content": "?"}, "records": records}).to_string())
+    Says::Http(
+        200,
+        json!({"query": {"content": "?"}, "records": records}).to_string(),
+    )
 }
 
 /// A client of the server at `base`.
@@ -86,13 +97,22 @@ pub fn client(base: &str, total: Duration) -> DifyClient {
         "DIFY_DATASET_ID" => Some("11111111-2222-3333-4444-555555555555".to_owned()),
         _ => None,
     });
-    DifyClient::new(config.unwrap().unwrap()).unwrap().within(total)
+    DifyClient::new(config.unwrap().unwrap())
+        .unwrap()
+        .within(total)
 }
 
 async fn outcome(says: Says) -> String {
     let server = FakeDify::start(says).await;
-    match client(&server.base, Duration::from_millis(300)).retrieve("ds-1", "访视窗口").await {
-        Ok(found) => found.iter().map(|f| format!("{} {}", f.citation(), f.text)).collect::<Vec<_>>().join("|"),
+    match client(&server.base, Duration::from_millis(300))
+        .retrieve("ds-1", "访视窗口")
+        .await
+    {
+        Ok(found) => found
+            .iter()
+            .map(|f| format!("{} {}", f.citation(), f.text))
+            .collect::<Vec<_>>()
+            .join("|"),
         Err(error) => error.to_string(),
     }
 }
@@ -105,7 +125,10 @@ async fn the_question_alone_is_sent_with_the_key_and_passages_come_back_in_order
     assert_eq!(found[0].text, "窗口 ±3 天");
     assert_eq!(found[1].citation().to_string(), "《方案V2.docx》");
     let (path, key, body) = server.asked().remove(0);
-    assert_eq!((path.as_str(), key.as_str()), ("/v1/datasets/ds-1/retrieve", "Bearer dataset-secret"));
+    assert_eq!(
+        (path.as_str(), key.as_str()),
+        ("/v1/datasets/ds-1/retrieve", "Bearer dataset-secret")
+    );
     assert_eq!(body, json!({"query": "问".repeat(250)}));
 }
 
@@ -114,16 +137,33 @@ async fn every_way_to_fail_is_one_sentence_that_repeats_nothing_the_server_said(
     let said = "访视窗口 dataset-secret <html>";
     let mut told = Vec::new();
     for status in [301, 400, 401, 403, 404, 408, 429, 500, 502] {
-        told.push(format!("{status}: {}", outcome(Says::Http(status, said.to_owned())).await));
+        told.push(format!(
+            "{status}: {}",
+            outcome(Says::Http(status, said.to_owned())).await
+        ));
     }
-    told.push(format!("junk: {}", outcome(Says::Http(200, said.to_owned())).await));
-    told.push(format!("no records: {}", outcome(Says::Http(200, "{\"data\":[]}".to_owned())).await));
-    told.push(format!("too long: {}", outcome(Says::Http(200, "x".repeat(3 << 20))).await));
+    told.push(format!(
+        "junk: {}",
+        outcome(Says::Http(200, said.to_owned())).await
+    ));
+    told.push(format!(
+        "no records: {}",
+        outcome(Says::Http(200, "{\"data\":[]}".to_owned())).await
+    ));
+    told.push(format!(
+        "too long: {}",
+        outcome(Says::Http(200, "x".repeat(3 << 20))).await
+    ));
     told.push(format!("hangs: {}", outcome(Says::Hangs).await));
-    let gone = client("http://127.0.0.1:1", Duration::from_secs(5)).retrieve("ds-1", "q").await;
+    let gone = client("http://127.0.0.1:1", Duration::from_secs(5))
+        .retrieve("ds-1", "q")
+        .await;
     told.push(format!("gone: {}", gone.unwrap_err()));
     insta::assert_snapshot!(told.join("\n"));
-    assert!(told.iter().all(|line| !line.contains("secret") && !line.contains("html")));
+    assert!(
+        told.iter()
+            .all(|line| !line.contains("secret") && !line.contains("html"))
+    );
 }
 
 #[tokio::test]

@@ -22,8 +22,14 @@ pub fn read(name: &str, bytes: impl Into<Vec<u8>>) -> Result<Manuscript, Documen
 /// One block a line: `#2 标题`, `p3 text`, `| row`.
 pub fn told(blocks: &[Block]) -> String {
     let lines = blocks.iter().map(|block| {
-        let heading = block.heading.map(|level| format!("#{level} ")).unwrap_or_default();
-        let page = block.page.map(|page| format!("p{page} ")).unwrap_or_default();
+        let heading = block
+            .heading
+            .map(|level| format!("#{level} "))
+            .unwrap_or_default();
+        let page = block
+            .page
+            .map(|page| format!("p{page} "))
+            .unwrap_or_default();
         let row = if block.table_head.is_some() { "| " } else { "" };
         format!("{page}{heading}{row}{}", block.text)
     });
@@ -56,7 +62,11 @@ pub fn pdf(pages: &[Vec<Piece>]) -> Vec<u8> {
     let kids: Vec<Object> = pages
         .iter()
         .map(|pieces| {
-            let content = Content { operations: drawn(pieces) }.encode().unwrap();
+            let content = Content {
+                operations: drawn(pieces),
+            }
+            .encode()
+            .unwrap();
             let content = document.add_object(Stream::new(Dictionary::new(), content));
             let page = dictionary! {
                 "Type" => "Page", "Parent" => tree, "Contents" => content,
@@ -86,7 +96,10 @@ fn drawn(pieces: &[Piece]) -> Vec<Operation> {
                 Operation::new("BT", vec![]),
                 Operation::new("Tf", vec![name.into(), 12.into()]),
                 Operation::new("Tm", [1, 0, 0, 1, x, y].map(Object::from).to_vec()),
-                Operation::new("Tj", vec![Object::String(bytes, lopdf::StringFormat::Hexadecimal)]),
+                Operation::new(
+                    "Tj",
+                    vec![Object::String(bytes, lopdf::StringFormat::Hexadecimal)],
+                ),
                 Operation::new("ET", vec![]),
             ]
         })
@@ -99,7 +112,10 @@ fn encoded(font: Font, text: &str) -> (&'static str, Vec<u8>) {
         Font::UniGb => ("F1", utf16()),
         Font::Gbk => ("F2", encoding_rs::GBK.encode(text).0.into_owned()),
         // Glyph n is the n-th character of the map.
-        Font::Mapped => ("F3", text.chars().flat_map(|c| glyph(c).to_be_bytes()).collect()),
+        Font::Mapped => (
+            "F3",
+            text.chars().flat_map(|c| glyph(c).to_be_bytes()).collect(),
+        ),
         Font::Unmapped => ("F4", utf16()),
         Font::Latin => ("F5", text.bytes().collect()),
     }
@@ -117,9 +133,12 @@ fn fonts(document: &mut Document) -> Dictionary {
         .map(|c| format!("<{:04x}> <{:04x}>\n", glyph(c), u32::from(c)))
         .collect();
     let map = format!(
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def\n\
-         1 begincodespacerange <0000> <ffff> endcodespacerange\n{} beginbfchar\n{map}endbfchar\n\
-         endcmap end end",
+        "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n\
+         /CIDSystemInfo\n<< /Registry (Adobe)\n/Ordering (UCS)\n/Supplement 0\n>> def\n\
+         /CMapName /Adobe-Identity-UCS def\n/CMapType 2 def\n\
+         1 begincodespacerange\n<0000> <FFFF>\nendcodespacerange\n\
+         {} beginbfchar\n{map}endbfchar\n\
+         endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend\n",
         GLYPHS.chars().count()
     );
     let map = document.add_object(Stream::new(Dictionary::new(), map.into_bytes()));
@@ -149,14 +168,20 @@ pub fn docx(body: &str, parts: &[(&str, &str)]) -> Vec<u8> {
     for (name, inner) in parts {
         all.push((format!("word/{name}.xml"), root(name, inner)));
     }
-    zipped(&all.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect::<Vec<_>>())
+    zipped(
+        &all.iter()
+            .map(|(name, text)| (name.as_str(), text.as_bytes()))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// An archive of these files.
 pub fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
-        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+        archive
+            .start_file(*name, SimpleFileOptions::default())
+            .unwrap();
         archive.write_all(bytes).unwrap();
     }
     archive.finish().unwrap().into_inner()

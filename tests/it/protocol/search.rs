@@ -40,28 +40,42 @@ fn document<'a>(name: &'a str, sha256: &'a str, passages: &'a [Passage]) -> NewD
 
 async fn add(pool: &PgPool, document: &NewDocument<'_>) -> (Added, i32) {
     let mut tx = pool.begin().await.unwrap();
-    let added = protocol::add(&mut tx, PROJECT, document, "tester").await.unwrap();
+    let added = protocol::add(&mut tx, PROJECT, document, "tester")
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     added
 }
 
 async fn ask(conn: &mut PgConnection, question: &str) -> Hits {
     let query = Query::of(question).unwrap();
-    protocol::search(conn, PROJECT, &query.phrase, &query.terms, 5).await.unwrap()
+    protocol::search(conn, PROJECT, &query.phrase, &query.terms, 5)
+        .await
+        .unwrap()
 }
 
 /// The sections found, `!` where the phrase stands word for word.
 async fn sections(conn: &mut PgConnection, question: &str) -> String {
     let found = ask(conn, question).await.found.into_iter().map(|hit| {
         let mark = if hit.phrase { "!" } else { "" };
-        format!("{mark}{}", hit.passage.number.or(hit.passage.page.map(|p| p.to_string())).unwrap_or(hit.passage.section))
+        format!(
+            "{mark}{}",
+            hit.passage
+                .number
+                .or(hit.passage.page.map(|p| p.to_string()))
+                .unwrap_or(hit.passage.section)
+        )
     });
     found.collect::<Vec<_>>().join(" ")
 }
 
 async fn demo(db: &TestDb) -> StudyFolder {
     let study = project(db).await;
-    let text = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/protocol_V1.0.md")).unwrap();
+    let text = std::fs::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/demo/protocol_V1.0.md"
+    ))
+    .unwrap();
     let found = passages(&read("protocol_V1.0.md", text).unwrap());
     add(&db.pool, &document("方案", "a", &found)).await;
     study
@@ -84,7 +98,7 @@ async fn questions_as_people_ask_them_find_the_section_that_answers_them() {
         ("间质性肺炎能入组吗", "2.2"),
         ("怀孕或妊娠可以参加吗", "2.2"),
         ("知情同意书什么时候签", "3.1"),
-        ("监护人", "3.2"),
+        ("未成年人由谁签字", "3.2"),
         ("81 mg", "1.2"),
         ("81mg", "1.2"),
         ("筛选期最长多少天", "2.3"),
@@ -97,8 +111,15 @@ async fn questions_as_people_ask_them_find_the_section_that_answers_them() {
     let mut told = Vec::new();
     for (question, section) in questions {
         let found = sections(&mut conn, question).await;
-        let first = found.split(' ').next().unwrap_or_default().trim_start_matches('!');
-        told.push(format!("{question} → {found}{}", if first == section { "" } else { "   ✗" }));
+        let first = found
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('!');
+        told.push(format!(
+            "{question} → {found}{}",
+            if first == section { "" } else { "   ✗" }
+        ));
     }
     let wrong = told.iter().filter(|line| line.ends_with('✗')).count();
     insta::assert_snapshot!(told.join("\n"));
@@ -113,7 +134,11 @@ async fn what_the_documents_do_not_speak_of_is_not_found() {
     for question in ["奥希替尼", "V99", "±11天", "HER2"] {
         let hits = ask(&mut conn, question).await;
         assert!(hits.searched > 10);
-        let whole: Vec<_> = hits.found.iter().filter(|hit| hit.phrase || hit.share > 0.5).collect();
+        let whole: Vec<_> = hits
+            .found
+            .iter()
+            .filter(|hit| hit.phrase || hit.share > 0.5)
+            .collect();
         assert!(whole.is_empty(), "{question}: {whole:?}");
     }
 }
@@ -156,29 +181,70 @@ async fn a_new_version_replaces_the_old_one_the_same_file_changes_nothing_and_al
         }]
     };
     let (old, new) = (passage("允许 ±3 天"), passage("允许 ±5 天"));
-    assert_eq!(add(&db.pool, &document("方案", "1", &old)).await, (Added::New, 1));
-    assert_eq!(add(&db.pool, &document("方案", "1", &old)).await, (Added::Unchanged, 1));
-    let second = NewDocument { label: None, ..document("方案", "2", &new) };
+    assert_eq!(
+        add(&db.pool, &document("方案", "1", &old)).await,
+        (Added::New, 1)
+    );
+    assert_eq!(
+        add(&db.pool, &document("方案", "1", &old)).await,
+        (Added::Unchanged, 1)
+    );
+    let second = NewDocument {
+        label: None,
+        ..document("方案", "2", &new)
+    };
     assert_eq!(add(&db.pool, &second).await, (Added::Replaced, 2));
     let mut conn = db.pool.acquire().await.unwrap();
     let hits = ask(&mut conn, "访视窗口").await;
-    let told: Vec<String> = hits.found.iter().map(|h| format!("{} {}", h.passage.citation(), h.passage.text)).collect();
+    let told: Vec<String> = hits
+        .found
+        .iter()
+        .map(|h| format!("{} {}", h.passage.citation(), h.passage.text))
+        .collect();
     assert_eq!(told, ["《方案》（第 2 次入库） §5.2 允许 ±5 天"]);
-    assert!(ask(&mut conn, "±3天").await.found.iter().all(|hit| !hit.phrase));
+    assert!(
+        ask(&mut conn, "±3天")
+            .await
+            .found
+            .iter()
+            .all(|hit| !hit.phrase)
+    );
 
-    assert!(protocol::remove(&mut conn, PROJECT, "方案", "tester").await.unwrap());
-    assert!(!protocol::remove(&mut conn, PROJECT, "方案", "tester").await.unwrap());
+    assert!(
+        protocol::remove(&mut conn, PROJECT, "方案", "tester")
+            .await
+            .unwrap()
+    );
+    assert!(
+        !protocol::remove(&mut conn, PROJECT, "方案", "tester")
+            .await
+            .unwrap()
+    );
     assert_eq!(ask(&mut conn, "访视窗口").await, Hits::default());
     // Both versions are still there, and coming back is a third.
-    assert_eq!(add(&db.pool, &document("方案", "1", &old)).await, (Added::New, 3));
+    assert_eq!(
+        add(&db.pool, &document("方案", "1", &old)).await,
+        (Added::New, 3)
+    );
     let audit: Vec<String> = sqlx::query_scalar(
-        "SELECT action FROM iit_audit_log WHERE entity = 'protocol_document' ORDER BY id",
+        "SELECT action FROM iit_audit_log WHERE entity = 'protocol_document' ORDER BY seq",
     )
     .fetch_all(&mut *conn)
     .await
     .unwrap();
-    assert_eq!(audit, ["protocol.added", "protocol.replaced", "protocol.removed", "protocol.added"]);
-    let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM iit_protocol_passages").fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(
+        audit,
+        [
+            "protocol.added",
+            "protocol.replaced",
+            "protocol.removed",
+            "protocol.added"
+        ]
+    );
+    let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM iit_protocol_passages")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
     assert_eq!(kept, 3);
 }
 
@@ -220,7 +286,11 @@ async fn a_phrase_finds_what_says_it_whatever_the_width_and_case_and_nothing_els
         ("", "年", false),
         ("a'b\\c:1 & | ! ( )", "b\\c", true),
     ] {
-        assert_eq!(finds(&mut conn, text, phrase).await, found, "{text} / {phrase}");
+        assert_eq!(
+            finds(&mut conn, text, phrase).await,
+            found,
+            "{text} / {phrase}"
+        );
     }
 }
 
@@ -236,15 +306,28 @@ async fn any_text_is_taken_apart_without_error_and_finds_each_of_its_own_parts()
     }
     // And what was cut out of a text between characters that stand alone is found in it.
     for _ in 0..150 {
-        let text = "[甲乙丙丁访视窗口±≥]{1,30}".new_tree(&mut runner).unwrap().current();
+        let text = "[甲乙丙丁访视窗口±≥]{1,30}"
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
         let chars: Vec<char> = text.chars().collect();
-        let (from, to) = (0..chars.len(), 0..=chars.len()).new_tree(&mut runner).unwrap().current();
+        let (from, to) = (0..chars.len(), 0..=chars.len())
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
         let part: String = chars[from.min(to)..from.max(to)].iter().collect();
         if !part.is_empty() {
             assert!(finds(&mut conn, &text, &part).await, "{part} in {text}");
         }
-        let other = "[甲乙丙丁访视窗口±≥]{1,4}".new_tree(&mut runner).unwrap().current();
-        assert_eq!(finds(&mut conn, &text, &other).await, text.contains(&other), "{other} in {text}");
+        let other = "[甲乙丙丁访视窗口±≥]{1,4}"
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
+        assert_eq!(
+            finds(&mut conn, &text, &other).await,
+            text.contains(&other),
+            "{other} in {text}"
+        );
     }
 }
 
@@ -253,13 +336,26 @@ async fn the_reader_sees_the_documents_of_its_own_study_and_changes_none() {
     let db = TestDb::new().await;
     let _study = demo(&db).await;
     let reader = iit_manager::store::reader::pool(&db.pool);
-    let mut tx = iit_manager::store::reader::begin(&reader, PROJECT).await.unwrap();
+    let mut tx = iit_manager::store::reader::begin(&reader, PROJECT)
+        .await
+        .unwrap();
     assert!(!ask(&mut tx, "访视窗口").await.found.is_empty());
-    let refused = sqlx::query("DELETE FROM iit_protocol_passages").execute(&mut *tx).await.unwrap_err();
-    let code = refused.as_database_error().and_then(|e| e.code().map(|c| c.into_owned()));
-    assert!(["42501", "25006"].contains(&code.as_deref().unwrap_or_default()), "{refused}");
+    let refused = sqlx::query("DELETE FROM iit_protocol_passages")
+        .execute(&mut *tx)
+        .await
+        .unwrap_err();
+    let code = refused
+        .as_database_error()
+        .and_then(|e| e.code().map(|c| c.into_owned()));
+    assert!(
+        ["42501", "25006"].contains(&code.as_deref().unwrap_or_default()),
+        "{refused}"
+    );
     drop(tx);
-    let mut other = iit_manager::store::reader::begin(&reader, "other").await.unwrap();
+    let mut other = iit_manager::store::reader::begin(&reader, "other")
+        .await
+        .unwrap();
     assert_eq!(ask(&mut other, "访视窗口").await, Hits::default());
+    drop(other);
     reader.close().await;
 }

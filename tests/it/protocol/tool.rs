@@ -42,10 +42,20 @@ impl Rig {
         let edc = EdcPool::default().open(&project.file.edc).unwrap();
         let data = Snapshot::read(&*edc, &Clock::system()).await.unwrap();
         let reader = reader::pool(&db.pool);
-        Self { db, _study: study, project, data, reader }
+        Self {
+            db,
+            _study: study,
+            project,
+            data,
+            reader,
+        }
     }
 
-    async fn call(&self, dify: Option<DifyClient>, arguments: &str) -> Result<Observation, ToolError> {
+    async fn call(
+        &self,
+        dify: Option<DifyClient>,
+        arguments: &str,
+    ) -> Result<Observation, ToolError> {
         let registry = Registry::standard(dify.map(Arc::new));
         let scope = Scope {
             project: &self.project,
@@ -54,7 +64,9 @@ impl Rig {
             today: chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap(),
             reader: &self.reader,
         };
-        registry.call(Caller::React, None, &scope, "search_protocol", arguments).await
+        registry
+            .call(Caller::React, None, &scope, "search_protocol", arguments)
+            .await
     }
 
     async fn store(&self) {
@@ -70,14 +82,22 @@ async fn the_model_gets_passages_to_cite_within_bounds_and_is_told_when_there_ar
     let nothing = rig.call(None, r#"{"query": "访视窗口"}"#).await.unwrap();
     assert!(nothing.notes[0].contains("iit protocol add"), "{nothing:?}");
     rig.store().await;
-    let seen = rig.call(None, r#"{"query": "V4 访视窗口", "top_k": 2}"#).await.unwrap();
+    let seen = rig
+        .call(None, r#"{"query": "V4 访视窗口", "top_k": 2}"#)
+        .await
+        .unwrap();
     assert_eq!(seen.sources[0], "《方案》V1.0 §5.2");
-    insta::assert_json_snapshot!(serde_json::json!({"value": seen.value, "notes": seen.notes, "sources": seen.sources}));
+    insta::assert_json_snapshot!(
+        serde_json::json!({"value": seen.value, "notes": seen.notes, "sources": seen.sources})
+    );
     let missed = rig.call(None, r#"{"query": "奥希替尼"}"#).await.unwrap();
     assert_eq!(missed.sources, Vec::<String>::new());
     insta::assert_snapshot!(missed.notes.join("\n"));
     for top_k in ["1000000", "-3", "0", "1e300", "2.5", "null"] {
-        let seen = rig.call(None, &format!(r#"{{"query": "访视", "top_k": {top_k}}}"#)).await.unwrap();
+        let seen = rig
+            .call(None, &format!(r#"{{"query": "访视", "top_k": {top_k}}}"#))
+            .await
+            .unwrap();
         let rows = seen.value["passages"].as_array().unwrap().len();
         assert!((1..=8).contains(&rows), "{top_k}: {rows}");
         assert!(seen.value.to_string().len() < 8 * 1024);
@@ -90,13 +110,27 @@ async fn arguments_that_cannot_be_used_are_told_and_never_widen_the_study() {
     let rig = Rig::new().await;
     rig.store().await;
     for arguments in [
-        "{}", "[]", "7", "{\"query\": \"\"}", "{\"query\": \"？！\"}", "{\"query\": {}}", "{\"q\": \"x\"}",
-        r#"{"query": "窗口", "project": "other"}"#, "{\"query\": \"a", r#"{"query": "窗口", "top_k": "many"}"#,
+        "{}",
+        "[]",
+        "7",
+        "{\"query\": \"\"}",
+        "{\"query\": \"？！\"}",
+        "{\"query\": {}}",
+        "{\"q\": \"x\"}",
+        r#"{"query": "窗口", "project": "other"}"#,
+        "{\"query\": \"a",
+        r#"{"query": "窗口", "top_k": "many"}"#,
     ] {
         let refused = rig.call(None, arguments).await;
-        assert!(matches!(refused, Err(ToolError::Arguments(_))), "{arguments}: {refused:?}");
+        assert!(
+            matches!(refused, Err(ToolError::Arguments(_))),
+            "{arguments}: {refused:?}"
+        );
     }
-    let odd = format!(r#"{{"query": "{}\u0000'; DROP TABLE x; -- 访视"}}"#, "%_\\\\");
+    let odd = format!(
+        r#"{{"query": "{}\u0000'; DROP TABLE x; -- 访视"}}"#,
+        "%_\\\\"
+    );
     rig.call(None, &odd).await.unwrap();
     rig.reader.close().await;
 }
@@ -122,7 +156,10 @@ async fn the_project_decides_where_is_searched_and_whether_its_questions_may_lea
         Err(ToolError::Unavailable(why)) => why,
         Err(other) => panic!("{other:?}"),
     };
-    let of = |kind| ProtocolConfig { kind, dataset_id: None };
+    let of = |kind| ProtocolConfig {
+        kind,
+        dataset_id: None,
+    };
     let mut told = Vec::new();
     for (kind, dify) in [
         (None, None),
@@ -133,13 +170,26 @@ async fn the_project_decides_where_is_searched_and_whether_its_questions_may_lea
         (Some(ProtocolKind::Dify), near()),
         (Some(ProtocolKind::Dify), far()),
     ] {
-        let host = dify.as_ref().map_or("-".to_owned(), |d| if d.config().is_external() { "far" } else { "near" }.to_owned());
+        let host = dify.as_ref().map_or("-".to_owned(), |d| {
+            if d.config().is_external() {
+                "far"
+            } else {
+                "near"
+            }
+            .to_owned()
+        });
         rig.project.file.protocol = of(kind);
-        told.push(format!("{kind:?} {host}: {}", source(rig.call(dify, question).await)));
+        told.push(format!(
+            "{kind:?} {host}: {}",
+            source(rig.call(dify, question).await)
+        ));
     }
     // Allowed by name; the host is none, so nothing leaves here either.
     rig.project.file.llm.allow_hosts = vec!["DIFY.invalid".to_owned()];
-    told.push(format!("allowed: {}", source(rig.call(far(), question).await)));
+    told.push(format!(
+        "allowed: {}",
+        source(rig.call(far(), question).await)
+    ));
     insta::assert_snapshot!(told.join("\n"));
     assert_eq!(server.asked().len(), 2);
     rig.reader.close().await;
