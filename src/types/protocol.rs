@@ -115,7 +115,7 @@ impl fmt::Display for Citation<'_> {
             .unwrap_or_default();
         match (&found.number, innermost, found.page) {
             (Some(number), ..) => write!(f, " §{number}"),
-            (None, "", Some(page)) => write!(f, " 第 {page} 页"),
+            (None, "", Some(page)) => write!(f, "第 {page} 页"),
             (None, "", None) => Ok(()),
             (None, heading, _) => write!(f, " “{heading}”"),
         }
@@ -152,7 +152,7 @@ mod tests {
             section: String::new(),
             ..found
         };
-        assert_eq!(bare.citation().to_string(), "《方案》 第 12 页");
+        assert_eq!(bare.citation().to_string(), "《方案》第 12 页");
         let nowhere = Found { page: None, ..bare };
         assert_eq!(nowhere.citation().to_string(), "《方案》");
     }

@@ -51,7 +51,10 @@ pub(super) fn read(document: &Document, page: ObjectId) -> lopdf::Result<PageTex
 
 /// How a font's codes become characters.
 enum Font<'a> {
-    Mapped(Box<Encoding<'a>>),
+    /// By its own map.
+    Composite(Box<Encoding<'a>>),
+    /// One byte a character.
+    Simple(Box<Encoding<'a>>),
     Utf16,
     Gbk,
     Unknown,
@@ -59,9 +62,6 @@ enum Font<'a> {
 
 impl<'a> Font<'a> {
     fn of(document: &'a Document, font: &'a Dictionary) -> Self {
-        if let Some(map) = to_unicode(document, font) {
-            return Self::Mapped(Box::new(map));
-        }
         let is = |key: &[u8], name: &[u8]| {
             font.get_deref(key, document)
                 .and_then(Object::as_name)
@@ -72,7 +72,15 @@ impl<'a> Font<'a> {
             .and_then(Object::as_name)
             .map(String::from_utf8_lossy)
             .unwrap_or_default();
-        if is(b"Subtype", b"Type0") {
+        let composite = is(b"Subtype", b"Type0");
+        if let Some(map) = to_unicode(document, font).map(Box::new) {
+            return if composite {
+                Self::Composite(map)
+            } else {
+                Self::Simple(map)
+            };
+        }
+        if composite {
             return match &*named {
                 name if name.starts_with("Uni")
                     && (name.contains("UCS2") || name.contains("UTF16")) =>
@@ -93,19 +101,39 @@ impl<'a> Font<'a> {
             .is_ok_and(|encoding| encoding.has(b"Differences"));
         match font.get_font_encoding_with_limit(document, MOST_UNPACKED) {
             Ok(encoding) if !differs || matches!(encoding, Encoding::Differences(_)) => {
-                Self::Mapped(Box::new(encoding))
+                Self::Simple(Box::new(encoding))
             }
             _ => Self::Unknown,
         }
     }
 
+    fn is_composite(&self) -> bool {
+        !matches!(self, Self::Simple(_))
+    }
+
     fn decode(&self, bytes: &[u8]) -> Option<String> {
         match self {
-            Self::Mapped(encoding) => encoding.bytes_to_string(bytes).ok(),
+            Self::Composite(encoding) | Self::Simple(encoding) => {
+                encoding.bytes_to_string(bytes).ok()
+            }
             Self::Utf16 => Some(UTF_16BE.decode_without_bom_handling(bytes).0.into_owned()),
             Self::Gbk => Some(GBK.decode_without_bom_handling(bytes).0.into_owned()),
             Self::Unknown => None,
         }
+    }
+}
+
+/// How wide a character usually is, in its own height. Composite fonts are mostly Chinese ones, whose letters
+/// all have half a width.
+fn usual_width(c: char, composite: bool) -> f32 {
+    match c {
+        _ if !c.is_ascii() => 1.0,
+        _ if composite => 0.5,
+        ' ' | '.' | ',' | ';' | ':' | '!' | '|' | '\'' | 'i' | 'j' | 'l' | 'f' | 't' | 'I' => 0.26,
+        'r' | '(' | ')' | '-' | '/' => 0.33,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.8,
+        'A'..='Z' => 0.66,
+        _ => 0.53,
     }
 }
 
@@ -365,10 +393,8 @@ impl<'a> Walk<'a> {
         };
         let Matrix([a, b, c, d, x, y]) = text.at.then(ctm);
         let height = (text.size * (c.hypot(d))).abs().max(0.1);
-        let width: f32 = said
-            .chars()
-            .map(|c| if c.is_ascii() { 0.5 } else { 1.0 })
-            .sum();
+        let wide = font.is_some_and(Font::is_composite);
+        let width: f32 = said.chars().map(|c| usual_width(c, wide)).sum();
         self.put(&said, x, y, x + width * text.size * a.hypot(b), height);
         text.at = Matrix::moved(width * text.size, 0.0).then(text.at);
     }

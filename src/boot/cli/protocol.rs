@@ -494,12 +494,13 @@ async fn search(
         Format::Table if lines.is_empty() => output::say("没有找到 (nothing found)")?,
         Format::Table => {
             for line in lines {
-                let page = line
-                    .page
-                    .map(|page| format!("（第 {page} 页）"))
-                    .unwrap_or_default();
+                // Without a section the page is the place already.
+                let page = match line.page {
+                    Some(page) if !line.section.is_empty() => format!("（第 {page} 页）"),
+                    _ => String::new(),
+                };
                 output::say(format_args!(
-                    "{}{page}  {}\n{}\n",
+                    "{}{page} {}\n{}\n",
                     line.source, line.section, line.text
                 ))?;
             }

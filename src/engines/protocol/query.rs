@@ -158,7 +158,20 @@ mod tests {
             "？！",
             "",
         ];
-        insta::assert_snapshot!(questions.map(told).join("\n"), @"");
+        insta::assert_snapshot!(questions.map(told).join("\n"), @r"
+    V3的访视窗口 天 | V3 访视 视窗 窗口 访视窗口 天 时间窗
+    访视窗是 | 访视 视窗 访视窗 访视窗口 时间窗
+    ±3天 | ±3 天
+    ECOG评分要求 | ECOG 评分 分要 要求 ECOG评分要求
+    入排标准 | 入排 排标 标准 入排标准 入选标准 排除标准
+    方案 | 方案
+    受试者的年龄和性别 | 受试 试者 受试者 年龄 性别
+    5.2 | 5.2
+    年 | 年
+    5.2节 SAE 报告时限 | 5.2 节 5.2节 SAE 报告 告时 时限 报告时限 严重不良事件 不良事件
+    -
+    -
+    ");
     }
 
     #[test]

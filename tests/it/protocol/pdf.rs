@@ -27,7 +27,12 @@ fn text_of_every_usual_font_is_read_page_by_page_and_pieces_at_one_height_are_on
     let read = read("方案.PDF", bytes).unwrap();
     assert_eq!((read.media, read.pages), (Media::Pdf, Some(2)));
     assert_eq!(read.gaps, Vec::<String>::new());
-    insta::assert_snapshot!(told(&read.blocks), @"");
+    insta::assert_snapshot!(told(&read.blocks), @r"
+    p1 5.2 访视窗口
+    p1 受试者应在窗口内完成访视
+    p1 Visit window
+    p2 V3±3天
+    ");
 }
 
 #[test]
@@ -95,7 +100,19 @@ fn running_heads_go_and_a_sentence_over_two_lines_is_found_as_one() {
             )
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    None  p1: 方案编号 XN-001 版本 2.0
+    Some("1") 1 概述 p1: 受试者应当在基线后第十四天前后五天以内完成访视，超出窗口的访视记为方案偏离，研究者应当在三个工作日内记录原因并上报。
+    甲
+    Some("2") 2 入选 p2: 受试者应当在基线后第十四天前后五天以内完成访视，超出窗口的访视记为方案偏离，研究者应当在三个工作日内记录原因并上报。
+    乙
+    Some("2.1") 2 入选 › 2.1 入选标准 p3: 受试者应当在基线后第十四天前后五天以内完成访视，超出窗口的访视记为方案偏离，研究者应当在三个工作日内记录原因并上报。
+    丙
+    Some("3") 3 访视 p4: 受试者应当在基线后第十四天前后五天以内完成访视，超出窗口的访视记为方案偏离，研究者应当在三个工作日内记录原因并上报。
+    丁
+    Some("4") 4 统计 p5: 受试者应当在基线后第十四天前后五天以内完成访视，超出窗口的访视记为方案偏离，研究者应当在三个工作日内记录原因并上报。
+    戊
+    "#);
 }
 
 #[test]
