@@ -120,7 +120,8 @@ impl Handle for Intent {
         .await?;
         drop(conn);
 
-        let (parts, patient, pending) = parts::answers(&study, &skills, &routing, &text).await?;
+        let (parts, patient, pending) =
+            parts::answers(services, &study, &skills, &routing, &text).await?;
         let mut settlement = end(services, lease).await?;
         if let Some(pick) = &pick {
             click::taken(&mut settlement, &message, pick).await?;

@@ -38,6 +38,7 @@ pub mod notice;
 pub mod page;
 pub mod parts;
 pub mod proposals;
+pub mod protocol_reply;
 pub mod records;
 pub mod reply;
 pub mod review;

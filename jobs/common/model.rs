@@ -51,13 +51,7 @@ impl Model {
     /// # Errors
     /// The study does not allow it.
     pub fn may_see(&self, study: &project::LlmConfig) -> Result<(), String> {
-        let listed = || {
-            study
-                .allow_hosts
-                .iter()
-                .any(|host| host.eq_ignore_ascii_case(&self.host))
-        };
-        if !self.external || study.allow_external || listed() {
+        if !self.external || study.allows(&self.host) {
             return Ok(());
         }
         Err(format!(

@@ -2,7 +2,9 @@
 
 use super::{
     mixed_ids::doubt,
+    protocol_reply,
     records::{self, Named},
+    services::Services,
     starts,
     study::{Study, edc_error},
     which_skills::{asked_for, kind_asked_for},
@@ -49,6 +51,7 @@ impl Part {
 /// # Errors
 /// The data source failed.
 pub async fn answers(
+    services: &Services,
     study: &Study,
     skills: &[StoredSkill],
     routing: &router::Routing,
@@ -125,9 +128,10 @@ pub async fn answers(
             IntentKind::Help => Part::say(texts::help()),
             IntentKind::OutOfScope => Part::say(texts::out_of_scope()),
             IntentKind::Feedback => Part::say(texts::feedback_noted()),
-            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => {
-                Part::say(texts::needs_language_model())
+            IntentKind::ProtocolQa => {
+                Part::say(protocol_reply::verbatim(services, study, &intent.text).await)
             }
+            IntentKind::QaQuery | IntentKind::Report => Part::say(texts::needs_language_model()),
             IntentKind::Unclear => Part::say(texts::what_do_you_need()),
         };
         parts.push(part);

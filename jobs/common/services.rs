@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
 use crate::{
-    adapters::{edc::EdcPool, wecom::client::WecomClient},
+    adapters::{dify::DifyClient, edc::EdcPool, wecom::client::WecomClient},
     queue::Wake,
     tools::{Registry, Snapshots},
     types::clock::Clock,
@@ -28,6 +28,8 @@ pub struct Services {
     pub wecom: Option<WecomClient<PgTokenStore>>,
     /// The language model; `None` when none is configured.
     pub model: Option<Model>,
+    /// Dify's knowledge base; `None` when it is not configured.
+    pub dify: Option<Arc<DifyClient>>,
     /// What the model may call.
     pub tools: Registry,
     /// Connections that can't write, see [`crate::store::reader`].

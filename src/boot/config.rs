@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::cli::exit::Failure;
 use crate::{
-    adapters::{llm::LlmConfig, wecom::config::WecomConfig},
+    adapters::{dify::DifyConfig, llm::LlmConfig, wecom::config::WecomConfig},
     queue::worker::WorkerSettings,
 };
 
@@ -24,6 +24,8 @@ pub struct Config {
     pub wecom: Option<WecomConfig>,
     /// `LLM_*`; `None` when none is set.
     pub llm: Option<LlmConfig>,
+    /// `DIFY_*`; `None` when neither address nor key is set.
+    pub dify: Option<DifyConfig>,
     /// `IIT_WORKER_CONCURRENCY`, `IIT_LEASE_S`
     pub worker: WorkerSettings,
     /// `IIT_JOB_HISTORY_DAYS`
@@ -61,6 +63,7 @@ impl Config {
             api_token: get("IIT_API_TOKEN").map(SecretString::from),
             wecom: WecomConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
             llm,
+            dify: DifyConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
             worker: WorkerSettings {
                 concurrency: number(&get, "IIT_WORKER_CONCURRENCY", 1, 256)?
                     .unwrap_or(defaults.concurrency),

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{cli::exit::Failure, config::Config, database::Database};
 use crate::{
     adapters::{
+        dify::DifyClient,
         edc::EdcPool,
         wecom::{callback::Gate, client::WecomClient, config::WecomConfig, http::Deadlines},
     },
@@ -72,6 +73,12 @@ impl Wiring {
                 "大模型客户端无法建立 the model client can't be built: {error:#}"
             ))
         })?;
+        let dify = config.dify.take().map(DifyClient::new).transpose();
+        let dify = dify.map(|client| client.map(Arc::new)).map_err(|error| {
+            Failure::Usage(format!(
+                "Dify 客户端无法建立 the Dify client can't be built: {error:#}"
+            ))
+        })?;
         let services = Arc::new(Services {
             pool: pool.clone(),
             wake: wake.clone(),
@@ -80,7 +87,8 @@ impl Wiring {
             skills: SkillCache::default(),
             wecom: client,
             model,
-            tools: Registry::standard(),
+            tools: Registry::standard(dify.clone()),
+            dify,
             reader: reader::pool(&pool),
             snapshots: Snapshots::default(),
             conversation: ConversationSettings {

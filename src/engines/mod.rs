@@ -1,5 +1,6 @@
-//! Decisions without I/O: rules, soft rules, SOP, router.
+//! Decisions without I/O: rules, soft rules, SOP, router, passages of documents.
 
+pub mod protocol;
 pub mod router;
 pub mod rules;
 pub mod soft;

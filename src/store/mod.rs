@@ -16,6 +16,7 @@ pub mod outbox;
 pub mod outbox_parts;
 pub mod project_stats;
 pub mod projects;
+pub mod protocol;
 pub mod reader;
 pub mod replies;
 pub mod results;

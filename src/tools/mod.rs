@@ -25,6 +25,7 @@ pub mod read_clinical_data;
 pub mod records;
 pub mod registry;
 pub mod scope;
+pub mod search_protocol;
 pub mod search_records;
 pub mod send_notification;
 pub mod show;

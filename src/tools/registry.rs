@@ -13,12 +13,13 @@ use super::{
     manage_issue::ManageIssue,
     read_clinical_data::ReadClinicalData,
     scope::Scope,
+    search_protocol::SearchProtocol,
     search_records::SearchRecords,
     send_notification::SendNotification,
     tool::{Effect, Observation, Tool, ToolError},
     update_record::{UpdateRecord, WriteClinicalData},
 };
-use crate::adapters::llm::ToolSpec;
+use crate::adapters::{dify::DifyClient, llm::ToolSpec};
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub struct Registry {
 impl Registry {
     /// The tools of this program: the only place that names them all.
     #[must_use]
-    pub fn standard() -> Self {
+    pub fn standard(dify: Option<Arc<DifyClient>>) -> Self {
         Self::default()
             .with(ReadClinicalData)
             .with(SearchRecords)
@@ -74,6 +75,7 @@ impl Registry {
             .with(UpdateRecord)
             .with(WriteClinicalData)
             .with(SendNotification)
+            .with(SearchProtocol::new(dify))
     }
 
     /// Adds a tool.

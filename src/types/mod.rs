@@ -10,6 +10,7 @@ pub mod iso_week;
 pub mod local_time;
 pub mod near_miss;
 pub mod project;
+pub mod protocol;
 pub mod record;
 pub mod rule;
 pub mod text;

@@ -73,6 +73,9 @@ pub struct ProjectFile {
     /// Limits of model calls.
     #[serde(default)]
     pub llm: LlmConfig,
+    /// Where the study's documents are searched.
+    #[serde(default, skip_serializing_if = "ProtocolConfig::is_default")]
+    pub protocol: ProtocolConfig,
 }
 
 fn shanghai() -> String {
@@ -209,6 +212,44 @@ impl Default for LlmConfig {
     }
 }
 
+impl LlmConfig {
+    /// Whether what belongs to the study may go to `host`, which is not this machine.
+    #[must_use]
+    pub fn allows(&self, host: &str) -> bool {
+        self.allow_external
+            || self
+                .allow_hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Where the study's documents are searched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProtocolConfig {
+    /// Absent: Dify where it is set up for every project and the study allows its host, else ours.
+    pub kind: Option<ProtocolKind>,
+    /// Dify's dataset of this study, instead of `DIFY_DATASET_ID`.
+    pub dataset_id: Option<String>,
+}
+
+impl ProtocolConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Who searches a study's documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolKind {
+    /// Our own search on Postgres.
+    Builtin,
+    /// A Dify dataset.
+    Dify,
+}
+
 /// What is wrong with a project file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -264,6 +305,7 @@ impl ProjectFile {
         file.check_members()?;
         file.check_visits()?;
         file.check_report()?;
+        file.check_protocol()?;
         Ok(file)
     }
 
@@ -356,6 +398,31 @@ impl ProjectFile {
             }
         }
         Ok(())
+    }
+
+    /// The dataset becomes part of an address.
+    fn check_protocol(&self) -> Result<(), ProjectFault> {
+        let Some(id) = &self.protocol.dataset_id else {
+            return Ok(());
+        };
+        if self.protocol.kind == Some(ProtocolKind::Builtin) {
+            return Err(fault(
+                "protocol.dataset_id",
+                "只用于 kind = \"dify\"；删去其中之一 (belongs to kind = \"dify\", remove one of them)"
+                    .to_owned(),
+            ));
+        }
+        let fits = (1..=64).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        if fits {
+            return Ok(());
+        }
+        Err(fault(
+            "protocol.dataset_id",
+            format!(
+                "`{id}` 只能含字母、数字和 `-`，见 Dify 知识库页面的地址 (may hold only letters, digits and `-`)"
+            ),
+        ))
     }
 
     /// Whether somebody is a member; letter case does not count.

@@ -21,6 +21,7 @@ mod llm;
 mod outbox;
 mod postgres;
 mod postgres_choice;
+mod protocol;
 mod queue;
 mod readme;
 mod router;

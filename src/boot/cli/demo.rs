@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     batch,
     exit::{CommandResult, Failure},
-    output, project, skills, summary,
+    output, project, protocol, skills, summary,
 };
 use crate::{
     boot::{
@@ -39,9 +39,13 @@ use crate::{
 /// The sample project's id.
 const PROJECT: &str = "demo";
 
+/// Its protocol.
+const PROTOCOL: &str = "protocol_V1.0.md";
+
 /// The sample study as shipped, for when the command does not run in the repository.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("project.toml", include_str!("../../../demo/project.toml")),
+    (PROTOCOL, include_str!("../../../demo/protocol_V1.0.md")),
     (
         "study/metadata.csv",
         include_str!("../../../demo/study/metadata.csv"),
@@ -146,6 +150,12 @@ async fn execute(
         ))?;
     }
     skills::apply_to(&database.pool, &file, None, &folder.join("skills")).await?;
+    let text = folder.join(PROTOCOL);
+    if text.is_file() {
+        protocol::Prepared::read(&text, Some("示例研究方案"), None)?
+            .store(&database.pool, PROJECT)
+            .await?;
+    }
     output::say(format_args!("示例研究 sample study: {}", folder.display()))?;
 
     let token = config

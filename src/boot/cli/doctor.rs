@@ -128,6 +128,12 @@ fn settings(config: &Config, env_file: Option<&Path>) -> Vec<Row> {
             "已配置 set",
             "软规则不执行，交人工复核 (soft rules are not run, they go to a person)",
         ),
+        row(
+            "方案知识库 DIFY_*",
+            config.dify.is_some(),
+            "已配置 set",
+            "用内置检索，文件由 `iit protocol add` 入库 (the built-in search is used)",
+        ),
     ]
 }
 

@@ -12,6 +12,7 @@ pub mod outbox;
 pub mod output;
 pub mod pending;
 pub mod project;
+pub mod protocol;
 pub mod qc;
 pub mod queue;
 pub mod rules;
@@ -55,6 +56,8 @@ enum Command {
     Project(project::Args),
     /// 技能 · check and apply skill files.
     Skills(skills::Args),
+    /// 方案等文件 · what the study has written down, for answers that cite it.
+    Protocol(protocol::Args),
     /// 质控 · check a record or a whole project.
     Qc(qc::Args),
     /// 任务队列 · depth, dead jobs, retry.
@@ -131,6 +134,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Migrate => migrate::run(),
         Command::Project(args) => project::run(args),
         Command::Skills(args) => skills::run(args),
+        Command::Protocol(args) => protocol::run(args),
         Command::Qc(args) => qc::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Outbox(args) => outbox::run(args),

@@ -5,7 +5,6 @@ pub mod metadata;
 pub mod records;
 pub mod structure;
 pub mod table;
-mod text;
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -4,10 +4,8 @@ use std::{collections::HashMap, path::Path};
 
 use encoding_rs::{Encoding, GB18030, UTF_8};
 
-use super::{
-    super::error::{EdcError, Warning},
-    text,
-};
+use super::super::error::{EdcError, Warning};
+use crate::adapters::decode;
 
 /// Stands alone on a line after the file's own text; a quote left open would swallow it.
 const END: &str = "\u{1}end of file\u{1}";
@@ -47,7 +45,7 @@ impl Table {
         let file = path
             .file_name()
             .map_or_else(|| place.clone(), |name| name.to_string_lossy().into_owned());
-        let decoded = text::decode(bytes).map_err(|bad| EdcError::Faulty {
+        let decoded = decode::decode(bytes).map_err(|bad| EdcError::Faulty {
             place: place.clone(),
             line: Some(bad.line),
             what: format!(

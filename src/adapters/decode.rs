@@ -1,4 +1,4 @@
-//! Bytes of an export to text, without ever losing or inventing a character.
+//! Bytes of a file to text, without ever losing or inventing a character.
 
 use encoding_rs::{DecoderResult, Encoding, GB18030, UTF_8};
 
