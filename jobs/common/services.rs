@@ -8,6 +8,7 @@ use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{edc::EdcPool, wecom::client::WecomClient},
     queue::Wake,
+    tools::{Registry, Snapshots},
     types::clock::Clock,
 };
 
@@ -27,6 +28,12 @@ pub struct Services {
     pub wecom: Option<WecomClient<PgTokenStore>>,
     /// The language model; `None` when none is configured.
     pub model: Option<Model>,
+    /// What the model may call.
+    pub tools: Registry,
+    /// Connections that can't write, see [`crate::store::reader`].
+    pub reader: PgPool,
+    /// The studies' data, for the tools.
+    pub snapshots: Snapshots,
     /// How the conversation behaves.
     pub conversation: ConversationSettings,
 }

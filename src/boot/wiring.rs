@@ -25,6 +25,8 @@ use crate::{
     },
     ops::{health::Readiness, metrics::Metrics},
     queue::{Wake, worker::Worker},
+    store::reader,
+    tools::{Registry, Snapshots},
     types::clock::Clock,
 };
 
@@ -78,6 +80,9 @@ impl Wiring {
             skills: SkillCache::default(),
             wecom: client,
             model,
+            tools: Registry::standard(),
+            reader: reader::pool(&pool),
+            snapshots: Snapshots::default(),
             conversation: ConversationSettings {
                 open_project,
                 ..ConversationSettings::default()

@@ -6,11 +6,14 @@
 //! | [`tool`] | what a tool is: name, effect, arguments, observation |
 //! | [`registry`] | all tools by name, and who may use which |
 //! | [`scope`] | what one run may see |
+//! | [`snapshot`] | the study's data at one moment, kept until it changes |
 
 pub mod registry;
 pub mod scope;
+pub mod snapshot;
 pub mod tool;
 
 pub use registry::Registry;
 pub use scope::Scope;
-pub use tool::{Effect, Observation, Tool, ToolError};
+pub use snapshot::{Snapshot, Snapshots};
+pub use tool::{Effect, Observation, Proposal, Tool, ToolError};

@@ -7,6 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::scope::Scope;
+use crate::types::{finding::Finding, ids::PendingActionId};
 
 /// What using a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,6 +54,34 @@ pub struct Observation {
     pub records: Vec<String>,
     /// Documents it rests on, as an answer cites them: name and section.
     pub sources: Vec<String>,
+    /// Names the model used that nobody could map to a field; the job keeps them for the data manager
+    /// (`store::unmapped_names::note`).
+    pub unmapped: Vec<String>,
+    /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
+    pub identifiers: Vec<String>,
+    /// What a tool of effect [`Effect::Propose`] puts before a person; the job writes it in its settlement.
+    pub proposals: Vec<Proposal>,
+}
+
+/// Something for a person to decide.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    /// A new line of the ledger.
+    Raise(Finding),
+    /// The site's explanation of a ledger row.
+    Answer {
+        /// The row.
+        id: PendingActionId,
+        /// What the site says.
+        text: String,
+    },
+    /// A ledger row seems settled; a person closes it.
+    Close {
+        /// The row.
+        id: PendingActionId,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl Observation {
