@@ -28,8 +28,8 @@ pub struct Limits {
 pub enum Next {
     /// Another turn.
     Turn {
-        /// It is the last: no tools are offered, so that it has to answer.
-        last: bool,
+        /// It is the last, and this is the end when it does not answer. No tools are offered, so that it has to.
+        last: Option<End>,
         /// Most tokens it may say.
         max_tokens: u32,
     },
@@ -51,10 +51,11 @@ pub fn next(said: &[Said], completion: i64, limits: Limits) -> Next {
     }
     // A study that allows little from the start still gets its look at the data.
     let little = left < ROOM_FOR_A_CALL && turns > 0;
-    Next::Turn {
-        last: turns + 1 >= limits.turns || little,
-        max_tokens,
-    }
+    let last = match turns + 1 >= limits.turns {
+        true => Some(End::OutOfTurns),
+        false => little.then_some(End::OverBudget),
+    };
+    Next::Turn { last, max_tokens }
 }
 
 /// Tokens that count.

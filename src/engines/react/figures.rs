@@ -36,7 +36,7 @@ pub struct Number {
 }
 
 /// A point in time, or part of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Moment {
     /// As it was written, half-width.
     pub written: String,

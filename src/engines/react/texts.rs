@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, FixedOffset};
+use chrono_tz::Tz;
 
 use super::thread::{self, Said};
 
@@ -74,7 +74,7 @@ pub fn change(led: &str, seen: bool) -> String {
 /// The answer as it is sent: what could not be found in the results is marked, what it rests on is named.
 /// `zone`: the study's, for the time of the data.
 #[must_use]
-pub fn answer(text: &str, unverified: &[String], said: &[Said], zone: FixedOffset) -> String {
+pub fn answer(text: &str, unverified: &[String], said: &[Said], zone: Tz) -> String {
     let mut lines = vec![text.trim().to_owned()];
     if !unverified.is_empty() {
         lines.push(format!(
@@ -87,7 +87,7 @@ pub fn answer(text: &str, unverified: &[String], said: &[Said], zone: FixedOffse
 }
 
 /// What an answer rests on.
-fn basis(said: &[Said], zone: FixedOffset) -> String {
+fn basis(said: &[Said], zone: Tz) -> String {
     let given = || thread::results(said).filter(|given| given.ok);
     if given().next().is_none() {
         return "（这条回答没有查询研究数据。）".to_owned();
@@ -111,7 +111,7 @@ fn basis(said: &[Said], zone: FixedOffset) -> String {
         parts.push("本研究的汇总数据".to_owned());
     }
     let mut text = format!("依据：{}", parts.join("；"));
-    let taken: Option<DateTime<_>> = given().filter_map(|given| given.taken_at).max();
+    let taken = given().filter_map(|given| given.taken_at).max();
     if let Some(taken) = taken {
         let at = taken.with_timezone(&zone).format("%Y-%m-%d %H:%M");
         text.push_str(&format!("（数据读取于 {at}）"));
