@@ -73,7 +73,7 @@ const PATTERN: &str = r"(?x)
 static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(PATTERN).ok());
 /// `1.`, `2、`, `（3）` at the head of a line.
 static LIST: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?m)^[ \t]*(?:[-*•·]\s*)?(?:[(（][0-9]{1,2}[)）]|[0-9]{1,2}(?:[、)）]|\.(?:[ \t]|$)))").ok()
+    Regex::new(r"(?m)^[ \t]*(?:[-*•·]\s*)?(?:[(（]([0-9]{1,2})[)）]|([0-9]{1,2})(?:[、)）]|\.(?:[ \t]|$)))").ok()
 });
 
 /// The figures of what a tool gave or a person asked.
@@ -86,10 +86,21 @@ pub fn of(text: &str) -> Figures {
 #[must_use]
 pub fn of_answer(text: &str) -> Figures {
     let text = half_width(text);
-    match LIST.as_ref() {
-        Some(list) => read(&list.replace_all(&text, " ")),
-        None => read(&text),
-    }
+    let Some(list) = LIST.as_ref() else {
+        return read(&text);
+    };
+    // Only what counts up from one is a list: `35、` at the head of a line is a figure.
+    let mut before = 0_u32;
+    let without = list.replace_all(&text, |found: &Captures<'_>| {
+        let digits = found.get(1).or(found.get(2)).map(|no| no.as_str());
+        let no = digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        if no == 1 || no == before + 1 {
+            before = no;
+            return " ".to_owned();
+        }
+        found.get(0).map_or("", |whole| whole.as_str()).to_owned()
+    });
+    read(&without)
 }
 
 fn read(text: &str) -> Figures {
@@ -274,7 +285,7 @@ mod tests {
     fn ids_visits_lists_and_units_are_no_quantities() {
         for text in [
             "P001 与 V3、C1D1",
-            "1. 男性\n2、女性\n（3）其他",
+            "1. 男性\n2、女性\n（3）其他\n\n1. 又一",
             "WBC 单位 ×10^9/L，10⁹/L",
             "第3次访视，访视 2，第三位",
             "其中一例",
