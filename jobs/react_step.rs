@@ -25,8 +25,7 @@ use crate::{
     adapters::llm::{ChatRequest, Format, Reply},
     engines::{
         react::{
-            self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts,
-            thread,
+            self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts, thread,
             verify::Evidence,
         },
         router,
@@ -38,6 +37,7 @@ use crate::{
         llm::calls as journal,
         runs::{self, RunState, Seen, Step},
         trace::{self, Entry},
+        unmapped_names,
     },
     tools::{Effect, registry::Caller},
     types::{
@@ -96,6 +96,8 @@ struct Turn {
     llm_calls: i32,
     tokens: i64,
     data_version: Option<String>,
+    /// Names of fields that nobody could map.
+    unmapped: Vec<String>,
 }
 
 enum Came {
@@ -120,6 +122,7 @@ impl Turn {
             llm_calls: 0,
             tokens: 0,
             data_version: None,
+            unmapped: Vec::new(),
         }
     }
 }
@@ -235,6 +238,7 @@ impl ReactStep {
             llm_calls: turn.llm_calls,
         };
         runs::append_steps(settlement.conn(), &[row]).await?;
+        unmapped_names::note(settlement.conn(), &run.project, &turn.unmapped).await?;
         let mut said = at_hand.said.clone();
         let mut rows: Vec<Entry> = turn.said.iter().map(entry).collect();
         said.extend(turn.said);
@@ -255,7 +259,7 @@ impl ReactStep {
             }
             Came::Change => {
                 let asked = thread::question(&said).map_or("", |question| &question.text);
-                chips.push(questions::change_chip(asked));
+                chips = questions::change_chips(asked);
                 let seen = thread::results(&said).any(|given| given.ok);
                 texts::change(router::texts::write_goes_through_sop(), seen)
             }
@@ -317,6 +321,7 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
             .await?;
             turn.note = Some(outcomes(&made.given));
             turn.data_version = made.data_version;
+            turn.unmapped = made.unmapped;
             turn.said.push(Said::Calls(asked));
             turn.said.extend(made.given.into_iter().map(Said::Result));
             let all: Vec<Said> = said.iter().chain(&turn.said).cloned().collect();
@@ -339,9 +344,9 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
         Decision::Answer(text) => {
             let text = without_nul(&text).0;
             let unverified = Evidence::of(said, study.today).unverified(&text);
-            let was_told = said.iter().any(
-                |one| matches!(one, Said::Correction(text) if decide::is_about_figures(text)),
-            );
+            let was_told = said
+                .iter()
+                .any(|one| matches!(one, Said::Correction(text) if decide::is_about_figures(text)));
             turn.said.push(Said::Reply(text.clone()));
             turn.came = if unverified.is_empty() || was_told || last.is_some() {
                 Came::Answer(text, unverified)

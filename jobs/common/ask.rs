@@ -118,9 +118,7 @@ pub async fn ask(
     let (asked_so_far, used_so_far) = calls::of_run(&mut conn, question.run).await?;
     let (most_calls, most_tokens) = question.run_limits;
     if asked_so_far >= most_calls || used_so_far + prompt + answer > most_tokens {
-        return Ok(Asked::Unavailable(
-            "这次运行的大模型额度已用完".to_owned(),
-        ));
+        return Ok(Asked::Unavailable("这次运行的大模型额度已用完".to_owned()));
     }
     let probe = model.timeout + Duration::from_secs(5);
     let admission = providers::admit(&mut conn, &model.provider, probe).await?;
@@ -133,9 +131,7 @@ pub async fn ask(
     } = admission
     {
         if wants_person || since > PATIENCE {
-            return Ok(Asked::Unavailable(format!(
-                "大模型暂停使用：{reason}"
-            )));
+            return Ok(Asked::Unavailable(format!("大模型暂停使用：{reason}")));
         }
         return Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)));
     }
@@ -418,7 +414,9 @@ fn busy(retry_after: Option<Duration>) -> Duration {
 fn no_answer(error: &LlmError, json: bool, attempt: i32, ask: i32) -> Result<Asked, JobError> {
     match error {
         LlmError::Refused { .. } if json => Err(JobError::Snooze(Duration::ZERO)),
-        LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => Ok(Asked::Unavailable(error.to_string())),
+        LlmError::NoCredit { .. } | LlmError::BadKey { .. } | LlmError::Refused { .. } => {
+            Ok(Asked::Unavailable(error.to_string()))
+        }
         // The breaker holds everybody back, and its patience ends it; this uses up no attempt.
         LlmError::RateLimited { retry_after } => {
             Err(JobError::Snooze(busy(*retry_after).min(LONGEST_SNOOZE)))

@@ -21,6 +21,7 @@
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
+//! | [`proposals`] | what a skill's tools proposed, written with their step |
 //! | [`notice`] | telling people of a study something they did not ask for |
 //! | [`cancel`] | ending a job that nobody wants any more |
 //! | [`until_noted`] | noting an answer over a moment without a database |
@@ -36,6 +37,7 @@ pub mod model;
 pub mod notice;
 pub mod page;
 pub mod parts;
+pub mod proposals;
 pub mod questions;
 pub mod records;
 pub mod reply;

@@ -140,19 +140,21 @@ pub async fn answers(
             IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report
                 if intent.wishes_write =>
             {
-                let chip = questions::change_chip(&intent.text);
-                asked.push(Clarification {
+                let chips = questions::change_chips(&intent.text);
+                let question = Clarification {
                     question: texts::write_goes_through_sop().to_owned(),
-                    choices: vec![router::Choice {
-                        label: chip.label.clone(),
-                        text: chip.text.clone(),
-                    }],
+                    choices: chips
+                        .into_iter()
+                        .map(|chip| router::Choice {
+                            label: chip.label,
+                            text: chip.text,
+                        })
+                        .collect(),
                     resume: None,
-                });
-                Part::Say {
-                    text: texts::write_goes_through_sop().to_owned(),
-                    chips: vec![chip],
-                }
+                };
+                let part = ask(&question);
+                asked.push(question);
+                part
             }
             IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => Part::Reason {
                 question: Question {

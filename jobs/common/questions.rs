@@ -121,11 +121,7 @@ pub async fn answer(
 
 /// Makes the choices of the whole reply the question that waits: they are numbered through, and a typed number
 /// must mean the choice it stands before.
-async fn offer(
-    settlement: &mut Settlement,
-    run: &ChatRun,
-    question: &str,
-) -> Result<(), JobError> {
+async fn offer(settlement: &mut Settlement, run: &ChatRun, question: &str) -> Result<(), JobError> {
     let Some(message) = run.message else {
         return Ok(());
     };
@@ -157,11 +153,16 @@ async fn offer(
     Ok(())
 }
 
-/// What starts the change a person asked for, by their own confirmation.
+/// The yes that starts the change a person asked for, and the no. The yes is a message of its own that says
+/// everything again.
 #[must_use]
-pub fn change_chip(question: &str) -> Chip {
-    Chip {
-        label: "启动修改 SOP".to_owned(),
-        text: format!("启动修改 SOP：{question}"),
-    }
+pub fn change_chips(wish: &str) -> Vec<Chip> {
+    let chip = |label: &str, text: String| Chip {
+        label: label.to_owned(),
+        text,
+    };
+    vec![
+        chip("确认启动", format!("确认启动修改：{wish}")),
+        chip(router::texts::CANCEL, router::texts::CANCEL.to_owned()),
+    ]
 }

@@ -70,11 +70,7 @@ impl Study {
     /// The project's time zone.
     #[must_use]
     pub fn zone(&self) -> chrono_tz::Tz {
-        self.project
-            .file
-            .timezone
-            .parse()
-            .unwrap_or(chrono_tz::UTC)
+        self.project.file.timezone.parse().unwrap_or(chrono_tz::UTC)
     }
 
     /// What the rules may know of this study.

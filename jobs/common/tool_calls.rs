@@ -35,6 +35,8 @@ pub struct Made {
     pub given: Vec<Given>,
     /// The state of the data they were read from.
     pub data_version: Option<String>,
+    /// Names of fields they used that nobody could map.
+    pub unmapped: Vec<String>,
 }
 
 /// Makes the calls of a turn that are not refused. Nothing they do leaves a trace outside the answers.
@@ -65,6 +67,7 @@ pub async fn make(
             return Ok(Made {
                 given,
                 data_version: None,
+                unmapped: Vec::new(),
             });
         }
     };
@@ -75,17 +78,22 @@ pub async fn make(
         today: study.today,
         reader: &services.reader,
     };
-    let made: Vec<BoxFuture<'_, Given>> = calls
+    let made: Vec<BoxFuture<'_, One>> = calls
         .iter()
         .zip(refused)
         .map(|(call, refused)| one(services, caller, &scope, call, refused.as_deref()).boxed())
         .collect();
-    let given = stream::iter(made).buffered(AT_ONCE).collect().await;
+    let made: Vec<One> = stream::iter(made).buffered(AT_ONCE).collect().await;
+    let (given, unmapped): (Vec<Given>, Vec<Vec<String>>) = made.into_iter().unzip();
     Ok(Made {
         given,
         data_version: Some(data.fingerprint.clone()),
+        unmapped: unmapped.concat(),
     })
 }
+
+/// What one call gave, and the names it could not map.
+type One = (Given, Vec<String>);
 
 async fn one(
     services: &Services,
@@ -93,9 +101,9 @@ async fn one(
     scope: &Scope<'_>,
     call: &ToolCall,
     refused: Option<&str>,
-) -> Given {
+) -> One {
     if let Some(why) = refused {
-        return failed(call, why);
+        return (failed(call, why), Vec::new());
     }
     let started = Instant::now();
     let called = services
@@ -106,14 +114,17 @@ async fn one(
         .unwrap_or_else(|_| Err(ToolError::Unavailable("查询超时".to_owned())));
     let name = match &outcome {
         Ok(_) => "ok",
-        Err(ToolError::Arguments(_)) => "arguments",
+        Err(ToolError::Arguments(_) | ToolError::Unmapped { .. }) => "arguments",
         Err(ToolError::Unavailable(_)) => "unavailable",
     };
     metrics::histogram!("iit_tool_call_seconds", "outcome" => name)
         .record(started.elapsed().as_secs_f64());
     match outcome {
-        Ok(observation) => shown(call, observation, scope.data),
-        Err(error) => failed(call, &error.to_string()),
+        Ok(mut observation) => {
+            let unmapped = std::mem::take(&mut observation.unmapped);
+            (shown(call, observation, scope.data), unmapped)
+        }
+        Err(error) => (failed(call, &error.to_string()), error.unmapped().to_vec()),
     }
 }
 

@@ -59,7 +59,8 @@ pub struct Observation {
     pub unmapped: Vec<String>,
     /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
     pub identifiers: Vec<String>,
-    /// What a tool of effect [`Effect::Propose`] puts before a person; the job writes it in its settlement.
+    /// What a tool of effect [`Effect::Propose`] or [`Effect::Notify`] wants done; the job writes it in its
+    /// settlement.
     pub proposals: Vec<Proposal>,
 }
 
@@ -82,6 +83,13 @@ pub enum Proposal {
         /// Why.
         reason: String,
     },
+    /// A notice to people of the study.
+    Notify {
+        /// Members and groups; nobody named: the coordinators.
+        to: Vec<String>,
+        /// What they are told.
+        text: String,
+    },
 }
 
 impl Observation {
@@ -102,12 +110,31 @@ impl Observation {
     }
 }
 
+impl ToolError {
+    /// Names nobody could map, as in [`Observation::unmapped`].
+    #[must_use]
+    pub fn unmapped(&self) -> &[String] {
+        match self {
+            Self::Unmapped { names, .. } => names,
+            Self::Arguments(_) | Self::Unavailable(_) => &[],
+        }
+    }
+}
+
 /// Why a tool gave nothing back. Each counts as a failed call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The arguments can't be used; what is wrong, for the model, which may try again.
     #[error("{0}")]
     Arguments(String),
+    /// Names that mean no field, or several; what they may mean, for the model, which may try again.
+    #[error("{what}")]
+    Unmapped {
+        /// The names, for the data manager to map.
+        names: Vec<String>,
+        /// What the model is told.
+        what: String,
+    },
     /// What it needs can't be reached; one sentence for the model and for people, nothing internal in it.
     #[error("{0}")]
     Unavailable(String),

@@ -60,9 +60,7 @@ pub fn refusals(said: &[Said], turn: &[ToolCall]) -> Vec<Option<String>> {
         .enumerate()
         .map(|(at, call)| {
             if at >= MOST_A_TURN {
-                return Some(format!(
-                    "一次最多调用 {MOST_A_TURN} 个工具，这一个没有执行"
-                ));
+                return Some(format!("一次最多调用 {MOST_A_TURN} 个工具，这一个没有执行"));
             }
             if made.insert(canonical(call)) {
                 return None;

@@ -133,7 +133,9 @@ fn take(figures: &mut Figures, found: &Captures<'_>, before: &str) {
         return;
     }
     if let Some(week) = part("week") {
-        figures.names.push(week.to_ascii_uppercase().replace('-', ""));
+        figures
+            .names
+            .push(week.to_ascii_uppercase().replace('-', ""));
         return;
     }
     let about = before
@@ -144,7 +146,9 @@ fn take(figures: &mut Figures, found: &Captures<'_>, before: &str) {
         .any(|c| matches!(c, '约' | '≈' | '~'));
     if let Some(digits) = part("number") {
         let tail = part("tail").map(str::trim);
-        figures.numbers.extend(number(&written, digits, tail, about));
+        figures
+            .numbers
+            .extend(number(&written, digits, tail, about));
         return;
     }
     if let Some(words) = part("hundredths") {
@@ -158,7 +162,9 @@ fn take(figures: &mut Figures, found: &Captures<'_>, before: &str) {
         // 第三位 is a place, and 一例 is said of anything.
         if part("before") != Some("第") && words != "一" {
             let digits = chinese(words).map(|n| n.to_string()).unwrap_or_default();
-            figures.numbers.extend(number(&written, &digits, None, about));
+            figures
+                .numbers
+                .extend(number(&written, &digits, None, about));
         }
         return;
     }
@@ -253,7 +259,11 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str) -> Vec<String> {
-        of_answer(text).numbers.into_iter().map(|n| n.digits).collect()
+        of_answer(text)
+            .numbers
+            .into_iter()
+            .map(|n| n.digits)
+            .collect()
     }
 
     #[test]

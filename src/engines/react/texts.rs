@@ -45,8 +45,7 @@ impl End {
 }
 
 /// The run broke in a way of ours.
-pub const BROKEN: &str =
-    "抱歉，遇到了一些技术问题，这个问题没有查完。请稍后重试或联系管理员。";
+pub const BROKEN: &str = "抱歉，遇到了一些技术问题，这个问题没有查完。请稍后重试或联系管理员。";
 
 /// What a person sees while a reply is worked for.
 pub const IN_PROGRESS: &str = "正在查询，请稍候…";
@@ -77,10 +76,7 @@ pub fn change(led: &str, seen: bool) -> String {
 pub fn answer(text: &str, unverified: &[String], said: &[Said], zone: Tz) -> String {
     let mut lines = vec![text.trim().to_owned()];
     if !unverified.is_empty() {
-        lines.push(format!(
-            "（以下数字未能核实：{}）",
-            unverified.join("、")
-        ));
+        lines.push(format!("（以下数字未能核实：{}）", unverified.join("、")));
     }
     lines.push(basis(said, zone));
     lines.join("\n")

@@ -148,7 +148,11 @@ fn an_answer_names_what_it_rests_on_within_bounds() {
         texts::answer(
             "±3 天",
             &[],
-            &[result(&[], &["《方案》V2.0 §5.2", "《方案》V2.0 §5.2"], "a")],
+            &[result(
+                &[],
+                &["《方案》V2.0 §5.2", "《方案》V2.0 §5.2"],
+                "a",
+            )],
             zone,
         ),
         texts::answer("共 12 例", &[], &[result(&[], &[], "a")], zone),

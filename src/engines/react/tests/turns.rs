@@ -70,7 +70,10 @@ fn what_is_said_and_what_is_shown_uses_up_the_tokens_and_nothing_else_does() {
         "too little for another look at the data"
     );
     assert_eq!(next(&said, 1450, LIMITS), Next::Stop(End::OverBudget));
-    assert_eq!(next(&said, i64::MAX / 2, LIMITS), Next::Stop(End::OverBudget));
+    assert_eq!(
+        next(&said, i64::MAX / 2, LIMITS),
+        Next::Stop(End::OverBudget)
+    );
 }
 
 #[test]
@@ -95,7 +98,10 @@ fn the_same_call_in_any_spelling_is_refused_over_turns_and_within_one() {
         call("8", "t", "{broken"),
         call("9", "t", " {broken "),
     ];
-    let refused: Vec<bool> = refusals(&said, &again).iter().map(Option::is_some).collect();
+    let refused: Vec<bool> = refusals(&said, &again)
+        .iter()
+        .map(Option::is_some)
+        .collect();
     // 3 and 5 are new, and so are the first without arguments and the first broken one.
     assert_eq!(
         refused,
@@ -123,8 +129,20 @@ fn two_failed_calls_in_a_row_blow_the_fuse_within_a_turn_and_over_turns() {
     let ok = || given("1", "1");
     let turn = || calls(&[call("1", "t", "{}")]);
     assert!(keep_failing(&[turn(), failed("1"), failed("2"), ok()]));
-    assert!(keep_failing(&[turn(), ok(), failed("2"), turn(), failed("3")]));
-    assert!(!keep_failing(&[turn(), failed("1"), ok(), turn(), failed("3")]));
+    assert!(keep_failing(&[
+        turn(),
+        ok(),
+        failed("2"),
+        turn(),
+        failed("3")
+    ]));
+    assert!(!keep_failing(&[
+        turn(),
+        failed("1"),
+        ok(),
+        turn(),
+        failed("3")
+    ]));
     assert!(!keep_failing(&[turn(), failed("1")]));
     assert!(!keep_failing(&[]));
 }
@@ -167,7 +185,10 @@ fn an_answer_is_taken_for_what_it_is() {
 #[test]
 fn a_call_that_would_change_something_is_a_wish_whatever_else_is_called() {
     let mut reply = says("");
-    reply.tool_calls = vec![call("1", "aggregate", "{}"), call("2", "update_record", "{")];
+    reply.tool_calls = vec![
+        call("1", "aggregate", "{}"),
+        call("2", "update_record", "{"),
+    ];
     for last in [false, true] {
         assert_eq!(
             decide::decide(&reply, last, is_write),
@@ -213,7 +234,9 @@ fn thread() -> Vec<Said> {
     said.push(given("1", "{\"age\":\"45\"}"));
     said.push(failed("2"));
     said.push(Said::Reply(String::new()));
-    said.push(Said::Correction("上一条回答不能用：回答是空的。".to_owned()));
+    said.push(Said::Correction(
+        "上一条回答不能用：回答是空的。".to_owned(),
+    ));
     said
 }
 
@@ -240,7 +263,10 @@ fn every_call_is_answered_right_after_it_and_what_others_wrote_stands_between_ma
             .map(|message| format!(
                 "[{:?}{}] {}{}",
                 message.role,
-                message.answers.as_deref().map_or(String::new(), |id| format!(" → {id}")),
+                message
+                    .answers
+                    .as_deref()
+                    .map_or(String::new(), |id| format!(" → {id}")),
                 message.content,
                 message
                     .tool_calls
