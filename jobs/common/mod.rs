@@ -13,6 +13,8 @@
 //! | [`model`] | the language model, and what a study allows |
 //! | [`ask`] | one question to it, by the journal: never paid twice |
 //! | [`soft_step`] | the judgement of a soft rule |
+//! | [`questions`] | a question reasoned about: begun by a message, ended with a part of its reply |
+//! | [`tool_calls`] | the tool calls of one turn |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
@@ -39,6 +41,7 @@ pub mod page;
 pub mod parts;
 pub mod proposals;
 pub mod protocol_reply;
+pub mod questions;
 pub mod records;
 pub mod reply;
 pub mod review;
@@ -48,6 +51,7 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod tool_calls;
 pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;

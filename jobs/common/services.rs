@@ -45,6 +45,8 @@ pub struct Services {
 pub struct ConversationSettings {
     /// How long 他 still means the patient last spoken of.
     pub memory_idle: Duration,
+    /// After how long a person is told that the reply takes its time; zero = never.
+    pub progress_after: Duration,
     /// In the demo every sender counts as a member of this project.
     pub open_project: Option<String>,
 }
@@ -53,6 +55,7 @@ impl Default for ConversationSettings {
     fn default() -> Self {
         Self {
             memory_idle: Duration::from_secs(30 * 60),
+            progress_after: Duration::from_secs(5),
             open_project: None,
         }
     }

@@ -93,6 +93,7 @@ impl Wiring {
             snapshots: Snapshots::default(),
             conversation: ConversationSettings {
                 open_project,
+                progress_after: config.progress_after,
                 ..ConversationSettings::default()
             },
         });

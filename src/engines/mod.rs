@@ -1,6 +1,7 @@
 //! Decisions without I/O: rules, soft rules, SOP, router, passages of documents.
 
 pub mod protocol;
+pub mod react;
 pub mod router;
 pub mod rules;
 pub mod soft;

@@ -23,6 +23,7 @@ mod postgres;
 mod postgres_choice;
 mod protocol;
 mod queue;
+mod react;
 mod readme;
 mod router;
 mod rules;
