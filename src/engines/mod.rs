@@ -1,5 +1,6 @@
-//! Decisions without I/O: rules, soft rules, SOP, router.
+//! Decisions without I/O: rules, soft rules, SOP, router, redaction.
 
+pub mod redaction;
 pub mod router;
 pub mod rules;
 pub mod soft;
