@@ -11,6 +11,7 @@
 //! | [`review`] | a person's decision, and the run that goes on by it |
 //! | [`starts`] | runs that start at their first node |
 //! | [`model`] | the language model, and what a study allows |
+//! | [`privacy`] | what of a study is personal, and who may see it |
 //! | [`ask`] | one question to it, by the journal: never paid twice |
 //! | [`soft_step`] | the judgement of a soft rule |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
@@ -34,6 +35,7 @@ pub mod model;
 pub mod notice;
 pub mod page;
 pub mod parts;
+pub mod privacy;
 pub mod records;
 pub mod reply;
 pub mod review;

@@ -18,6 +18,7 @@ use crate::{
         Jobs,
         common::{
             model::Model,
+            privacy::Redactors,
             services::{ConversationSettings, Services, Shared},
             study::SkillCache,
             tokens::PgTokenStore,
@@ -76,6 +77,7 @@ impl Wiring {
             clock: clock.clone(),
             edc: EdcPool::default(),
             skills: SkillCache::default(),
+            redactors: Redactors::default(),
             wecom: client,
             model,
             conversation: ConversationSettings {

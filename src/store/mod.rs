@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod llm;
 pub mod outbox;
 pub mod outbox_parts;
+pub mod placeholders;
 pub mod projects;
 pub mod reader;
 pub mod replies;

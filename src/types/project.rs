@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::near_miss::nearest;
 
+mod privacy;
 #[cfg(test)]
 mod tests;
+
+pub use privacy::PrivacyConfig;
 
 /// What a field may be to the agent: the keys of `[fields]`.
 pub const FIELD_ROLES: [&str; 13] = [
@@ -72,6 +75,9 @@ pub struct ProjectFile {
     /// Limits of model calls.
     #[serde(default)]
     pub llm: LlmConfig,
+    /// Personal data.
+    #[serde(default)]
+    pub privacy: PrivacyConfig,
 }
 
 fn shanghai() -> String {
@@ -110,7 +116,7 @@ pub struct Member {
 }
 
 /// Roles of L4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Everything.
@@ -263,6 +269,7 @@ impl ProjectFile {
         file.check_members()?;
         file.check_visits()?;
         file.check_report()?;
+        file.check_privacy()?;
         Ok(file)
     }
 

@@ -4,6 +4,9 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
+/// What a model is told about placeholders, in a prompt of its own kind.
+pub const NOTE: &str = "〔〕里的“姓名”“电话”“出生日期”等类别加编号，是不予显示的身份信息的代号：同一代号是同一个值；引用或填写参数时连同〔〕原样照抄，不要猜测或改写。";
+
 /// What a value that is not shown is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {

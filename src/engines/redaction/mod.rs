@@ -38,6 +38,6 @@ pub mod surnames;
 mod tests;
 
 pub use hidden::{Hidden, Placeholder};
-pub use kind::Kind;
-pub use redactor::{Redactor, RedactorFault, Study};
+pub use kind::{Kind, NOTE};
+pub use redactor::{Redactor, RedactorFault, Study, Whose};
 pub use seal::{NotSealed, seal};
