@@ -16,7 +16,7 @@ const DOOR: &str = r"(?:[A-Za-z]?[0-9]{1,5}(?:-[0-9]{1,4})*(?:号院|号楼|号|
 
 /// What follows the word is the address, up to the next sign.
 static LABELLED: Pattern = LazyLock::new(|| {
-    Regex::new(r#"(?i)(?:(?:家庭|现|常|通讯|联系|户籍|邮寄|居住|详细|工作单位)?(?:住址|地址)|户籍(?:所在)?地|居住地|户口所在地|籍贯|\b(?:home |mailing )?address\b)\s*[:=]\s*"?([^\n\r，,。;；"\\|<>{}]{2,80})"#).ok()
+    Regex::new(r#"(?i)(?:(?:家庭|现|常|通讯|联系|户籍|邮寄|居住|详细|工作单位)?(?:住址|地址)|户籍(?:所在)?地|居住地|户口所在地|籍贯|(?-u:\b)(?:home |mailing )?address(?-u:\b))\s*[:=]\s*"?([^\n\r，,。;；"\\|<>{}]{2,80})"#).ok()
 });
 /// What follows may be an address, or a ward.
 static LIVES: Pattern = LazyLock::new(|| {

@@ -14,7 +14,7 @@ const DATE: &str = r"(?:(?:18|19|20)[0-9]{2} ?(?:[\-/.年] ?[0-9]{1,2} ?(?:[\-/.
 
 static AFTER_LABEL: Pattern = LazyLock::new(|| {
     Regex::new(&format!(
-        r#"(?i)(?:出生(?:日期|年月日?|时间|年份)?|生日|生于|诞生于|\bDOB\b|\bBRTHDTC?\b|date of birth|birth ?(?:date|day)|\bborn(?: on| in)?\b)["”』」]?\s*[:=为是于在\s"“]*({DATE})"#
+        r#"(?i)(?:出生(?:日期|年月日?|时间|年份)?|生日|生于|诞生于|(?-u:\b)DOB(?-u:\b)|(?-u:\b)BRTHDTC?(?-u:\b)|date of birth|birth ?(?:date|day)|(?-u:\b)born(?: on| in)?(?-u:\b))["”』」]?\s*[:=为是于在\s"“]*({DATE})"#
     ))
     .ok()
 });

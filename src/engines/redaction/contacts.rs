@@ -19,7 +19,7 @@ static LANDLINE: Pattern = LazyLock::new(|| {
 });
 static HOTLINE: Pattern = LazyLock::new(|| Regex::new(r"\+[0-9]{1,3}(?:[ \-][0-9]{2,5}){2,4}").ok());
 static LABELLED: Pattern = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:联系电话|家庭电话|手机号?码?|电话号?码?|联系方式|座机|传真|来电|致电|\b(?:tel(?:ephone)?|phone|mobile|fax)\b)(?:\s*(?:no\.?|number))?[\s:=#.为是]*(\+?[(0-9][0-9()\- ]{4,18}[0-9])").ok()
+    Regex::new(r"(?i)(?:联系电话|家庭电话|手机号?码?|电话号?码?|联系方式|座机|传真|来电|致电|(?-u:\b)(?:tel(?:ephone)?|phone|mobile|fax)(?-u:\b))(?:\s*(?:no\.?|number))?[\s:=#.为是]*(\+?[(0-9][0-9()\- ]{4,18}[0-9])").ok()
 });
 static ACCOUNT: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)(?:微信号?|wechat(?:\s*id)?|weixin)[\s:=#为是]*([A-Za-z][0-9A-Za-z_\-]{5,19})|(?:qq号?)[\s:=#为是]*([1-9][0-9]{4,11})").ok()

@@ -9,12 +9,12 @@ use regex::Regex;
 use super::{
     folded::{Folded, after},
     kind::{Kind, Pattern, Span},
-    surnames::{ALSO_WORDS, COMPOUND, NOT_IN_NAMES, NOT_NAMES, SINGLE},
+    surnames::{ALSO_WORDS, BEFORE_SURNAMES, COMPOUND, GOES_ON, NOT_IN_NAMES, NOT_NAMES, SINGLE},
 };
 
 /// After the label, whatever the surname: also 阿依古丽·买买提 and John Smith.
 static LABELLED: Pattern = LazyLock::new(|| {
-    Regex::new(r#"(?i)(?:姓 ?名(?:缩写)?|患者名称?|名叫|联系人|监护人|法定代理人|(?:患者|受试者|病人|家属|研究者|医生)?(?:签名|签字)|\b(?:(?:patient|subject|full|first|last|given|family|guardian)[ _]?)?name\b)(?:\([^)\n]{0,12}\))?["”』」]?\s*[:=]\s*["“『「]?((?:[\p{Han}] ?){2,4}(?:·[\p{Han}]{1,10}){0,3}|[A-Za-z][A-Za-z'\-]+(?:[ ,]{1,2}[A-Za-z][A-Za-z'.\-]*){0,3})"#).ok()
+    Regex::new(r#"(?i)(?:姓 ?名(?:缩写)?|患者名称?|名叫|联系人|监护人|法定代理人|(?:患者|受试者|病人|家属|研究者|医生)?(?:签名|签字)|(?-u:\b)(?:(?:patient|subject|full|first|last|given|family|guardian)[ _]?)?name(?-u:\b))(?:\([^)\n]{0,12}\))?["”』」]?\s*[:=]\s*["“『「]?((?:[\p{Han}] ?){2,4}(?:·[\p{Han}]{1,10}){0,3}|[A-Za-z][A-Za-z'\-]+(?:[ ,]{1,2}[A-Za-z][A-Za-z'.\-]*){0,3})"#).ok()
 });
 /// Words a name follows at once.
 static ROLE: Pattern = LazyLock::new(|| {
@@ -80,34 +80,24 @@ fn surname(text: &str, also_words: bool) -> Option<&str> {
     counts.then(|| &text[..first.len_utf8()])
 }
 
-/// The length of the name `text` begins with: a surname and one or two characters that names are made of.
+/// The length of the name `text` begins with: a surname and one or two characters that names are made of. A
+/// surname that is also a word needs, without a label, a sentence that goes on behind a name.
 fn name_at(text: &str, labelled: bool) -> Option<usize> {
     if NOT_NAMES.iter().any(|word| text.starts_with(word)) {
         return None;
     }
-    let surname = match surname(text, labelled) {
-        Some(surname) => surname,
-        // 高 and 于 begin names and sentences: a name when exactly one is there and then the sentence ends.
-        None => self::surname(text, true).filter(|surname| ends_soon(&text[surname.len()..]))?,
-    };
+    let surname = surname(text, true)?;
     let mut end = surname.len();
-    let mut given = 0;
     for c in text[surname.len()..].chars().take(2) {
         if !is_han(c) || NOT_IN_NAMES.contains(c) {
             break;
         }
         end += c.len_utf8();
-        given += 1;
     }
+    let is_word = self::surname(text, false).is_none();
+    let goes_on = || after(text, end).is_none_or(|c| !is_han(c) || GOES_ON.contains(c));
     let is_masked = text[surname.len()..].starts_with(['某', '×', '*', 'X', 'x']);
-    (given > 0 && !is_masked).then_some(end)
-}
-
-/// One or two characters of a given name, and then no more Chinese.
-fn ends_soon(text: &str) -> bool {
-    let given = text.chars().take_while(|c| is_han(*c)).count();
-    let plain = text.chars().take(given).all(|c| !NOT_IN_NAMES.contains(c));
-    (1..=2).contains(&given) && plain && after(text, 0).is_some_and(is_han)
+    (end > surname.len() && !is_masked && (labelled || !is_word || goes_on())).then_some(end)
 }
 
 /// Where the name begins that ends at `end`: the longest that is one.
@@ -117,6 +107,10 @@ fn name_before(text: &str, end: usize) -> Option<usize> {
         let candidate = &text[*start..end];
         let Some(surname) = surname(candidate, true) else { return false };
         let given: Vec<char> = candidate[surname.len()..].chars().collect();
+        let other = given.len() == 1 && given.iter().all(|c| SINGLE.contains(*c));
+        if other && BEFORE_SURNAMES.contains(surname) {
+            return false;
+        }
         (1..=2).contains(&given.len())
             && given.iter().all(|c| is_han(*c) && !NOT_IN_NAMES.contains(*c))
             && !NOT_NAMES.iter().any(|word| candidate.starts_with(word))

@@ -10,7 +10,7 @@ use super::{
 use crate::adapters::llm::{ChatRequest, Format, Role};
 
 /// How deep a text may be escaped inside a text that is escaped.
-const ESCAPED_WITHIN: usize = 3;
+const ESCAPED_WITHIN: usize = 5;
 
 /// Why a request may not leave. Says nothing of what was found but its kind.
 #[derive(Debug, thiserror::Error)]
