@@ -19,6 +19,7 @@ mod ledger;
 mod outbox;
 mod postgres;
 mod postgres_choice;
+mod privacy;
 mod queue;
 mod readme;
 mod router;
