@@ -230,12 +230,7 @@ fn stale() -> JobError {
 }
 
 /// An answer of an earlier attempt: used as it is, never asked for again.
-fn known(
-    call: &Call,
-    all: &[Call],
-    max_tokens: u32,
-    hidden: Hidden,
-) -> Result<Asked, JobError> {
+fn known(call: &Call, all: &[Call], max_tokens: u32, hidden: Hidden) -> Result<Asked, JobError> {
     let body = call.reply.as_deref().unwrap_or_default();
     let reply = Reply::read(body, max_tokens)
         .map_err(|error| JobError::dead(anyhow!("the stored answer can't be read: {error}")))?;

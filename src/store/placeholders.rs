@@ -43,12 +43,9 @@ pub async fn of_run(conn: &mut PgConnection, run: RunId) -> Result<Vec<Stored>, 
 /// # Errors
 /// The database failed; a unique violation means that another attempt at the same run numbered its own at
 /// this moment.
-pub async fn add(
-    conn: &mut PgConnection,
-    run: RunId,
-    fresh: &[Stored],
-) -> Result<(), sqlx::Error> {
-    let column = |of: fn(&Stored) -> &String| fresh.iter().map(of).cloned().collect::<Vec<String>>();
+pub async fn add(conn: &mut PgConnection, run: RunId, fresh: &[Stored]) -> Result<(), sqlx::Error> {
+    let column =
+        |of: fn(&Stored) -> &String| fresh.iter().map(of).cloned().collect::<Vec<String>>();
     sqlx::query!(
         r#"INSERT INTO iit_placeholders (run_id, placeholder, kind, value)
            SELECT $1, * FROM UNNEST($2::text[], $3::text[], $4::text[])"#,

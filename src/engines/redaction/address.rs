@@ -12,7 +12,8 @@ use super::{
 const PROVINCE: &str = "(?:北京|天津|上海|重庆|河北|山西|辽宁|吉林|黑龙江|江苏|浙江|安徽|福建|江西|山东|河南|湖北|湖南|广东|海南|四川|贵州|云南|陕西|甘肃|青海|台湾|内蒙古|广西|西藏|宁夏|新疆|香港|澳门)";
 /// A number of a house, a block, a flat, and what may follow it.
 const HOUSE: &str = "(?:[0-9]{1,5}|[一二三四五六七八九十百]{1,5})(?:-[0-9]{1,4})*(?:号院|号楼|号|弄|栋|幢|座|单元|楼|层|室|户|组)";
-const DOOR: &str = r"(?:[A-Za-z]?[0-9]{1,5}(?:-[0-9]{1,4})*(?:号院|号楼|号|弄|栋|幢|座|单元|楼|层|室|户|组)?)";
+const DOOR: &str =
+    r"(?:[A-Za-z]?[0-9]{1,5}(?:-[0-9]{1,4})*(?:号院|号楼|号|弄|栋|幢|座|单元|楼|层|室|户|组)?)";
 
 /// What follows the word is the address, up to the next sign.
 static LABELLED: Pattern = LazyLock::new(|| {
@@ -51,7 +52,8 @@ pub(super) const PATTERNS: [&Pattern; 6] = [&LABELLED, &LIVES, &CHAIN, &STREET, 
 
 /// All of them in `text`.
 pub(super) fn find(text: &Folded, found: &mut Vec<Span>) {
-    let mut add = |start, end| found.extend(text.original(start, end).map(|at| (at, Kind::Address)));
+    let mut add =
+        |start, end| found.extend(text.original(start, end).map(|at| (at, Kind::Address)));
     let captured = |pattern: &'static Pattern| {
         pattern
             .iter()
@@ -79,20 +81,25 @@ pub(super) fn find(text: &Folded, found: &mut Vec<Span>) {
 }
 
 fn is_nothing(text: &str) -> bool {
-    matches!(text, "不详" | "未知" | "未提供" | "拒绝提供" | "略" | "无" | "保密" | "已隐去")
+    matches!(
+        text,
+        "不详" | "未知" | "未提供" | "拒绝提供" | "略" | "无" | "保密" | "已隐去"
+    )
 }
 
 /// Somebody may live in a ward for a while, and with somebody.
 fn is_place(text: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    has(&["省", "市", "区", "县", "镇", "乡", "村", "路", "街", "巷", "号", "弄", "栋", "小区"])
-        && !has(&["病区", "病房", "病室", "医院", "监护", "ICU", "科室", "床"])
+    has(&[
+        "省", "市", "区", "县", "镇", "乡", "村", "路", "街", "巷", "号", "弄", "栋", "小区",
+    ]) && !has(&["病区", "病房", "病室", "医院", "监护", "ICU", "科室", "床"])
 }
 
 /// Words that end like a place and are none, and places as large as a city.
 fn is_region_only(text: &str) -> bool {
     let ends = |words: &[&str]| words.iter().any(|word| text.ends_with(word));
-    ends(&["地区", "病区", "院区", "疫区", "市区", "城区", "郊区", "社区", "区区"])
-        && !text.contains(|c: char| c.is_ascii_digit())
+    ends(&[
+        "地区", "病区", "院区", "疫区", "市区", "城区", "郊区", "社区", "区区",
+    ]) && !text.contains(|c: char| c.is_ascii_digit())
         || text.contains("医院") && !text.contains(|c: char| c.is_ascii_digit())
 }

@@ -18,8 +18,12 @@ static AFTER_LABEL: Pattern = LazyLock::new(|| {
     ))
     .ok()
 });
-static BEFORE_WORD: Pattern =
-    LazyLock::new(|| Regex::new(&format!(r"({DATE}) ?(?:出生|生人|生于|生(?:[,，。;；、)）\s]|$))")).ok());
+static BEFORE_WORD: Pattern = LazyLock::new(|| {
+    Regex::new(&format!(
+        r"({DATE}) ?(?:出生|生人|生于|生(?:[,，。;；、)）\s]|$))"
+    ))
+    .ok()
+});
 
 pub(super) const PATTERNS: [&Pattern; 2] = [&AFTER_LABEL, &BEFORE_WORD];
 
@@ -27,7 +31,9 @@ pub(super) const PATTERNS: [&Pattern; 2] = [&AFTER_LABEL, &BEFORE_WORD];
 pub(super) fn find(text: &Folded, found: &mut Vec<Span>) {
     for pattern in PATTERNS {
         for groups in pattern.iter().flat_map(|p| p.captures_iter(&text.text)) {
-            let at = groups.get(1).and_then(|m| text.original(m.start(), m.end()));
+            let at = groups
+                .get(1)
+                .and_then(|m| text.original(m.start(), m.end()));
             found.extend(at.map(|at| (at, Kind::Birth)));
         }
     }
@@ -40,8 +46,20 @@ pub(super) fn forms(exported: &str) -> Vec<String> {
         return Vec::new();
     };
     let mut forms: Vec<String> = [
-        "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日", "%Y-%-m-%-d", "%Y/%-m/%-d",
-        "%Y.%-m.%-d", "%Y年%-m月%-d日", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y", "%-m/%-d/%Y", "%d %b %Y",
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%Y%m%d",
+        "%Y年%m月%d日",
+        "%Y-%-m-%-d",
+        "%Y/%-m/%-d",
+        "%Y.%-m.%-d",
+        "%Y年%-m月%-d日",
+        "%d-%m-%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%-m/%-d/%Y",
+        "%d %b %Y",
         "%d%b%Y",
     ]
     .map(|form| day.format(form).to_string())

@@ -17,7 +17,8 @@ static MOBILE: Pattern = LazyLock::new(|| {
 static LANDLINE: Pattern = LazyLock::new(|| {
     Regex::new(r"(?:(?:\+ ?86|0086)[ \-]?\(?0?(?:10|2[0-9]|[3-9][0-9]{2})\)?[ \-]?|\(0(?:10|2[0-9]|[3-9][0-9]{2})\)[ \-]?|0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])[2-9][0-9]{2,3}[ \-]?[0-9]{4}(?:(?:-|转|ext\.?) ?[0-9]{1,6})?").ok()
 });
-static HOTLINE: Pattern = LazyLock::new(|| Regex::new(r"\+[0-9]{1,3}(?:[ \-][0-9]{2,5}){2,4}").ok());
+static HOTLINE: Pattern =
+    LazyLock::new(|| Regex::new(r"\+[0-9]{1,3}(?:[ \-][0-9]{2,5}){2,4}").ok());
 static LABELLED: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)(?:联系电话|家庭电话|手机号?码?|电话号?码?|联系方式|座机|传真|来电|致电|(?-u:\b)(?:tel(?:ephone)?|phone|mobile|fax)(?-u:\b))(?:\s*(?:no\.?|number))?[\s:=#.为是]*(\+?[(0-9][0-9()\- ]{4,18}[0-9])").ok()
 });
@@ -25,10 +26,12 @@ static ACCOUNT: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)(?:微信号?|wechat(?:\s*id)?|weixin)[\s:=#为是]*([A-Za-z][0-9A-Za-z_\-]{5,19})|(?:qq号?)[\s:=#为是]*([1-9][0-9]{4,11})").ok()
 });
 static EMAIL: Pattern = LazyLock::new(|| {
-    Regex::new(r"[A-Za-z0-9][A-Za-z0-9._%+\-]* ?@ ?[A-Za-z0-9](?:[A-Za-z0-9\-]*\.)+[A-Za-z]{2,18}").ok()
+    Regex::new(r"[A-Za-z0-9][A-Za-z0-9._%+\-]* ?@ ?[A-Za-z0-9](?:[A-Za-z0-9\-]*\.)+[A-Za-z]{2,18}")
+        .ok()
 });
 
-pub(super) const PATTERNS: [&Pattern; 6] = [&MOBILE, &LANDLINE, &HOTLINE, &LABELLED, &ACCOUNT, &EMAIL];
+pub(super) const PATTERNS: [&Pattern; 6] =
+    [&MOBILE, &LANDLINE, &HOTLINE, &LABELLED, &ACCOUNT, &EMAIL];
 
 /// All of them in `text`.
 pub(super) fn find(text: &Folded, found: &mut Vec<Span>) {

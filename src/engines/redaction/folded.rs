@@ -19,9 +19,7 @@ impl Folded {
     /// The same in lower case and without blanks inside a line.
     #[must_use]
     pub fn dense(original: &str) -> Self {
-        Self::made(original, |c| {
-            (!is_blank(c)).then(|| c.to_ascii_lowercase())
-        })
+        Self::made(original, |c| (!is_blank(c)).then(|| c.to_ascii_lowercase()))
     }
 
     /// The same without what groups digits, either.
@@ -111,9 +109,9 @@ pub fn stands_alone(text: &str, start: usize, end: usize) -> bool {
 #[must_use]
 pub fn is_piece_of_number(text: &str, start: usize, end: usize) -> bool {
     let joins = |c: char| matches!(c, '.' | '-' | '/' | ':' | ',');
-    let digit_before = before(text, start).filter(|c| joins(*c)).is_some_and(|c| {
-        before(text, start - c.len_utf8()).is_some_and(|c| c.is_ascii_digit())
-    });
+    let digit_before = before(text, start)
+        .filter(|c| joins(*c))
+        .is_some_and(|c| before(text, start - c.len_utf8()).is_some_and(|c| c.is_ascii_digit()));
     let digit_after = after(text, end)
         .filter(|c| joins(*c))
         .is_some_and(|c| after(text, end + c.len_utf8()).is_some_and(|c| c.is_ascii_digit()));

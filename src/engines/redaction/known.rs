@@ -24,12 +24,72 @@ const TELLING_LETTERS: usize = 4;
 
 /// Words that stand in identifying fields and identify nobody, and words every request is made of.
 const NO_VALUES: [&str; 66] = [
-    "不详", "未知", "拒绝", "不适用", "没有", "保密", "同上", "同前", "本人", "未提供", "未填", "缺失", "未做", "不明",
-    "患者", "受试者", "父亲", "母亲", "配偶", "家属", "男性", "女性", "数据", "姓名", "电话", "地址", "测试", "已故",
-    "unknown", "none", "null", "male", "female", "test", "yes", "missing", "notdone", "n/a", "user", "system",
-    "assistant", "tool", "tools", "function", "string", "object", "array", "number", "integer", "boolean", "text",
-    "json", "true", "false", "role", "type", "content", "model", "messages", "name", "phone", "email", "address",
-    "record", "field", "data",
+    "不详",
+    "未知",
+    "拒绝",
+    "不适用",
+    "没有",
+    "保密",
+    "同上",
+    "同前",
+    "本人",
+    "未提供",
+    "未填",
+    "缺失",
+    "未做",
+    "不明",
+    "患者",
+    "受试者",
+    "父亲",
+    "母亲",
+    "配偶",
+    "家属",
+    "男性",
+    "女性",
+    "数据",
+    "姓名",
+    "电话",
+    "地址",
+    "测试",
+    "已故",
+    "unknown",
+    "none",
+    "null",
+    "male",
+    "female",
+    "test",
+    "yes",
+    "missing",
+    "notdone",
+    "n/a",
+    "user",
+    "system",
+    "assistant",
+    "tool",
+    "tools",
+    "function",
+    "string",
+    "object",
+    "array",
+    "number",
+    "integer",
+    "boolean",
+    "text",
+    "json",
+    "true",
+    "false",
+    "role",
+    "type",
+    "content",
+    "model",
+    "messages",
+    "name",
+    "phone",
+    "email",
+    "address",
+    "record",
+    "field",
+    "data",
 ];
 
 /// Many values at once.
@@ -63,7 +123,9 @@ impl Known {
         for (kind, value) in values {
             for form in forms(kind, value) {
                 let folded = Folded::dense(form.trim()).text;
-                let Some(shape) = shape(&folded) else { continue };
+                let Some(shape) = shape(&folded) else {
+                    continue;
+                };
                 let key = match shape {
                     Shape::Grouped => folded.chars().filter(|c| *c != '-').collect(),
                     _ => folded,
@@ -72,7 +134,10 @@ impl Known {
             }
         }
         if wanted.is_empty() {
-            return Ok(Self { searcher: None, patterns: Vec::new() });
+            return Ok(Self {
+                searcher: None,
+                patterns: Vec::new(),
+            });
         }
         let (texts, patterns): (Vec<String>, Vec<(Kind, Shape)>) = wanted.into_iter().unzip();
         // One pattern's match that does not count must not hide a shorter one's that does.
@@ -80,18 +145,39 @@ impl Known {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::Standard)
             .build(&texts)?;
-        Ok(Self { searcher: Some(searcher), patterns })
+        Ok(Self {
+            searcher: Some(searcher),
+            patterns,
+        })
     }
 
     /// All of them in `text`.
     pub fn find(&self, text: &str, found: &mut Vec<Span>) {
-        let Some(searcher) = &self.searcher else { return };
+        let Some(searcher) = &self.searcher else {
+            return;
+        };
         let dense = Folded::dense(text);
-        self.search(searcher, text, &dense, |shape| shape != Shape::Grouped, found);
+        self.search(
+            searcher,
+            text,
+            &dense,
+            |shape| shape != Shape::Grouped,
+            found,
+        );
         // Grouped numbers once more without what groups them.
-        if self.patterns.iter().any(|(_, shape)| *shape == Shape::Grouped) {
+        if self
+            .patterns
+            .iter()
+            .any(|(_, shape)| *shape == Shape::Grouped)
+        {
             let ungrouped = Folded::ungrouped(text);
-            self.search(searcher, text, &ungrouped, |shape| shape == Shape::Grouped, found);
+            self.search(
+                searcher,
+                text,
+                &ungrouped,
+                |shape| shape == Shape::Grouped,
+                found,
+            );
         }
     }
 
@@ -104,11 +190,15 @@ impl Known {
         found: &mut Vec<Span>,
     ) {
         for m in searcher.find_overlapping_iter(&folded.text) {
-            let Some(&(kind, shape)) = self.patterns.get(m.pattern().as_usize()) else { continue };
+            let Some(&(kind, shape)) = self.patterns.get(m.pattern().as_usize()) else {
+                continue;
+            };
             if !wanted(shape) {
                 continue;
             }
-            let Some(at) = folded.original(m.start(), m.end()) else { continue };
+            let Some(at) = folded.original(m.start(), m.end()) else {
+                continue;
+            };
             let alone = || stands_alone(text, at.start, at.end);
             let counts = match shape {
                 Shape::Text => true,
@@ -130,7 +220,12 @@ impl Known {
 /// The bytes of a piece without its blanks.
 fn width(text: &str, at: &std::ops::Range<usize>) -> usize {
     let piece = text.get(at.clone()).unwrap_or_default();
-    piece.len() - piece.chars().filter(|c| c.is_whitespace()).map(char::len_utf8).sum::<usize>()
+    piece.len()
+        - piece
+            .chars()
+            .filter(|c| c.is_whitespace())
+            .map(char::len_utf8)
+            .sum::<usize>()
 }
 
 /// A value, as the export writes it and as people do.
@@ -159,7 +254,9 @@ fn shape(folded: &str) -> Option<Shape> {
     if !folded.is_ascii() {
         return (letters >= 2).then_some(Shape::Text);
     }
-    let is_number = folded.chars().all(|c| c.is_ascii_digit() || "-+().".contains(c));
+    let is_number = folded
+        .chars()
+        .all(|c| c.is_ascii_digit() || "-+().".contains(c));
     match is_number {
         // A decimal is a measurement.
         true if folded.contains('.') && digits < TELLING_DIGITS + 3 => None,
@@ -218,7 +315,11 @@ impl Places {
             }
         }
         let labels = fields.iter().map(|field| field.label.clone()).collect();
-        Ok(Self { as_json, as_text, labels })
+        Ok(Self {
+            as_json,
+            as_text,
+            labels,
+        })
     }
 
     /// What stands in such places of `text`.
@@ -228,11 +329,18 @@ impl Places {
                 let value = groups.get(1).or_else(|| groups.get(2));
                 // A field that is named and not shown stands there with its label.
                 let says = |text: &str| !text.is_empty() && !self.is_label(text);
-                found.extend(value.filter(|v| says(v.as_str())).map(|v| (v.range(), *kind)));
+                found.extend(
+                    value
+                        .filter(|v| says(v.as_str()))
+                        .map(|v| (v.range(), *kind)),
+                );
             }
         }
         for (pattern, kind) in &self.as_text {
-            for value in pattern.captures_iter(&plain.text).filter_map(|groups| groups.get(1)) {
+            for value in pattern
+                .captures_iter(&plain.text)
+                .filter_map(|groups| groups.get(1))
+            {
                 let at = plain.original(value.start(), value.end());
                 found.extend(at.map(|at| (at, *kind)));
             }

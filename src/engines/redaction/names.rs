@@ -41,7 +41,9 @@ pub(super) fn find(text: &Folded, found: &mut Vec<Span>) {
     {
         let shown = name.as_str().trim_end();
         let is_unnamed = UNNAMED.as_ref().is_some_and(|p| p.is_match(shown))
-            || UNNAMED.as_ref().is_some_and(|p| p.is_match(&shown.to_lowercase()));
+            || UNNAMED
+                .as_ref()
+                .is_some_and(|p| p.is_match(&shown.to_lowercase()));
         let is_masked = shown.contains('某');
         if is_unnamed || is_masked {
             continue;
@@ -102,24 +104,35 @@ fn name_at(text: &str, labelled: bool) -> Option<usize> {
 
 /// Where the name begins that ends at `end`: the longest that is one.
 fn name_before(text: &str, end: usize) -> Option<usize> {
-    let starts: Vec<usize> = text[..end].char_indices().rev().take(4).map(|(at, _)| at).collect();
+    let starts: Vec<usize> = text[..end]
+        .char_indices()
+        .rev()
+        .take(4)
+        .map(|(at, _)| at)
+        .collect();
     starts.into_iter().rev().find(|start| {
         let candidate = &text[*start..end];
-        let Some(surname) = surname(candidate, true) else { return false };
+        let Some(surname) = surname(candidate, true) else {
+            return false;
+        };
         let given: Vec<char> = candidate[surname.len()..].chars().collect();
         let other = given.len() == 1 && given.iter().all(|c| SINGLE.contains(*c));
         if other && BEFORE_SURNAMES.contains(surname) {
             return false;
         }
         (1..=2).contains(&given.len())
-            && given.iter().all(|c| is_han(*c) && !NOT_IN_NAMES.contains(*c))
+            && given
+                .iter()
+                .all(|c| is_han(*c) && !NOT_IN_NAMES.contains(*c))
             && !NOT_NAMES.iter().any(|word| candidate.starts_with(word))
             && !TITLES_INSIDE.iter().any(|word| candidate.contains(word))
     })
 }
 
 /// 主治医生 and its like are no names.
-const TITLES_INSIDE: [&str; 8] = ["主治", "主管", "住院", "责任", "值班", "管床", "全科", "专科"];
+const TITLES_INSIDE: [&str; 8] = [
+    "主治", "主管", "住院", "责任", "值班", "管床", "全科", "专科",
+];
 
 fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}')

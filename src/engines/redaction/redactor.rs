@@ -37,10 +37,14 @@ pub struct Study<'a> {
 #[non_exhaustive]
 pub enum RedactorFault {
     /// A pattern of the project file.
-    #[error("项目文件 [privacy] patterns 的第 {0} 条无法使用，改正后重新应用项目文件 (pattern {0} of [privacy] can't be used)")]
+    #[error(
+        "项目文件 [privacy] patterns 的第 {0} 条无法使用，改正后重新应用项目文件 (pattern {0} of [privacy] can't be used)"
+    )]
     Pattern(usize),
     /// A pattern of ours, or more values than can be looked for.
-    #[error("身份信息过滤器无法建立，未向大模型发送任何内容 (the redactor can't be built; nothing is sent)")]
+    #[error(
+        "身份信息过滤器无法建立，未向大模型发送任何内容 (the redactor can't be built; nothing is sent)"
+    )]
     Unusable,
 }
 
@@ -91,7 +95,10 @@ impl Redactor {
         }
         let people = study.people.iter().map(|name| (Kind::Name, name.trim()));
         values.extend(people);
-        let is_flagged = study.dictionary.record_id_field().is_some_and(|id| id.identifier);
+        let is_flagged = study
+            .dictionary
+            .record_id_field()
+            .is_some_and(|id| id.identifier);
         let ids = study.records.iter().filter(|_| !is_flagged);
         let patterns = study.patterns.iter().enumerate();
         Ok(Self {

@@ -37,8 +37,13 @@ pub fn seal(
 ) -> Result<ChatRequest, NotSealed> {
     let mut sealed = request.clone();
     let mut texts: Vec<(Whose, String)> = Vec::new();
-    each_text(&mut sealed, &mut |whose, text| texts.push((whose, text.clone())));
-    let said: Vec<(Whose, &str)> = texts.iter().map(|(whose, text)| (*whose, text.as_str())).collect();
+    each_text(&mut sealed, &mut |whose, text| {
+        texts.push((whose, text.clone()))
+    });
+    let said: Vec<(Whose, &str)> = texts
+        .iter()
+        .map(|(whose, text)| (*whose, text.as_str()))
+        .collect();
     let mut redacted = redactor.redact_all(&said, hidden)?.into_iter();
     let mut missing = false;
     each_text(&mut sealed, &mut |_, text| match redacted.next() {
@@ -95,8 +100,12 @@ fn arguments(written: &mut String, visit: &mut impl FnMut(Whose, &mut String)) {
 fn strings(value: &mut Value, whose: Whose, visit: &mut impl FnMut(Whose, &mut String)) {
     match value {
         Value::String(text) => visit(whose, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| strings(item, whose, visit)),
-        Value::Object(map) => map.values_mut().for_each(|item| strings(item, whose, visit)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| strings(item, whose, visit)),
+        Value::Object(map) => map
+            .values_mut()
+            .for_each(|item| strings(item, whose, visit)),
         Value::Number(number) if whose == Whose::Model => {
             let as_written = number.to_string();
             let mut text = as_written.clone();

@@ -87,7 +87,10 @@ fn a_quote_is_looked_for_at_the_place_it_cites_in_the_value_or_the_label_of_its_
         answer("fail", cited(json!("v2"), json!(2), "history", " 无特殊 ")),
     ] {
         assert!(
-            matches!(judge(&good, &data, &Hidden::default()), Ok(Judgement::Fail { .. })),
+            matches!(
+                judge(&good, &data, &Hidden::default()),
+                Ok(Judgement::Fail { .. })
+            ),
             "{good}"
         );
     }
@@ -101,7 +104,10 @@ fn a_quote_is_looked_for_at_the_place_it_cites_in_the_value_or_the_label_of_its_
         ),
     ] {
         assert!(
-            matches!(judge(&invented, &data, &Hidden::default()), Ok(Judgement::Unable { .. })),
+            matches!(
+                judge(&invented, &data, &Hidden::default()),
+                Ok(Judgement::Unable { .. })
+            ),
             "{invented}"
         );
     }
@@ -172,7 +178,10 @@ fn a_fence_around_the_whole_and_thinking_in_front_are_looked_through() {
         format!("<think>```也许```</think>\n{plain}"),
     ] {
         assert!(
-            matches!(judge(&text, &data, &Hidden::default()), Ok(Judgement::Pass { .. })),
+            matches!(
+                judge(&text, &data, &Hidden::default()),
+                Ok(Judgement::Pass { .. })
+            ),
             "{text}"
         );
     }

@@ -33,10 +33,17 @@ impl ProjectFile {
         for (at, source) in self.privacy.patterns.iter().enumerate() {
             let key = format!("privacy.patterns[{at}]");
             if source.len() > LONGEST_PATTERN {
-                return Err(fault(&key, format!("超过 {LONGEST_PATTERN} 字节；拆成几条 (is too long, make it several)")));
+                return Err(fault(
+                    &key,
+                    format!("超过 {LONGEST_PATTERN} 字节；拆成几条 (is too long, make it several)"),
+                ));
             }
             let pattern = Regex::new(source).map_err(|_| {
-                fault(&key, "不是正确的正则表达式；改正后重试 (is no regular expression, correct it)".to_owned())
+                fault(
+                    &key,
+                    "不是正确的正则表达式；改正后重试 (is no regular expression, correct it)"
+                        .to_owned(),
+                )
             })?;
             if pattern.is_match("") {
                 return Err(fault(

@@ -89,7 +89,11 @@ impl Desk {
         ask(services, model, &lease, &question).await
     }
 
-    async fn answered(&self, step: i32, request: ChatRequest) -> (iit_manager::adapters::llm::Reply, Hidden) {
+    async fn answered(
+        &self,
+        step: i32,
+        request: ChatRequest,
+    ) -> (iit_manager::adapters::llm::Reply, Hidden) {
         match self.ask(step, request).await.unwrap() {
             Asked::Reply { reply, hidden, .. } => (reply, hidden),
             Asked::Unavailable(why) => panic!("{why}"),
@@ -114,7 +118,7 @@ fn request(messages: Vec<Message>) -> ChatRequest {
 async fn looking_up() -> Recorder {
     Recorder::start(None, |request| {
         let shown = request.all();
-        let start = shown.find("〔姓名").unwrap();
+        let start = shown.find('〔').unwrap();
         let end = start + shown[start..].find('〕').unwrap() + "〕".len();
         let somebody = &shown[start..end];
         match request.body["messages"].as_array().unwrap().iter().any(|m| m["role"] == "tool") {
@@ -133,7 +137,11 @@ async fn a_conversation_with_tools_shows_nobody_and_still_finds_the_right_one() 
     let people = Person::several(4);
     let model = looking_up().await;
     let desk = Desk::new(&people, &model).await;
-    let question = format!("{}的末次访视？{}", people[0].name, people.iter().map(Person::note).collect::<String>());
+    let question = format!(
+        "{}的末次访视？{}",
+        people[0].name,
+        people.iter().map(Person::note).collect::<String>()
+    );
     let mut said = vec![
         Message::text(Role::System, "你协助研究团队。"),
         Message::text(Role::User, question.as_str()),
@@ -142,7 +150,10 @@ async fn a_conversation_with_tools_shows_nobody_and_still_finds_the_right_one() 
     let call = reply.tool_calls[0].clone();
     assert!(call.arguments.contains('〔'), "{}", call.arguments);
     let arguments: Value = serde_json::from_str(&hidden.restore_json(&call.arguments)).unwrap();
-    assert_eq!(arguments["name"], people[0].name, "what the tool is called with");
+    assert_eq!(
+        arguments["name"], people[0].name,
+        "what the tool is called with"
+    );
 
     let mut asked = Message::text(Role::Assistant, "");
     asked.tool_calls = vec![ToolCall { ..call }];
@@ -153,8 +164,15 @@ async fn a_conversation_with_tools_shows_nobody_and_still_finds_the_right_one() 
     let result = json!({ "rows": rows, "note": r#"他写道："复查"\n"# }).to_string();
     said.extend([asked, Message::tool("call_1", result.as_str())]);
     let (reply, hidden) = desk.answered(1, request(said.clone())).await;
-    assert_eq!(hidden.restore(&reply.text), format!("{}：{result}", people[0].name));
-    assert_clean("what somebody else is shown", hidden.mask(&reply.text).as_bytes(), &people);
+    assert_eq!(
+        hidden.restore(&reply.text),
+        format!("{}：{result}", people[0].name)
+    );
+    assert_clean(
+        "what somebody else is shown",
+        hidden.mask(&reply.text).as_bytes(),
+        &people,
+    );
 
     let requests = model.bytes();
     assert_eq!(requests.len(), 2);
@@ -162,13 +180,23 @@ async fn a_conversation_with_tools_shows_nobody_and_still_finds_the_right_one() 
         assert_clean("a request", bytes, &people);
     }
     let bodies = model.bodies();
-    assert_eq!(bodies[0]["messages"][1], bodies[1]["messages"][1], "the same words in every turn");
+    assert_eq!(
+        bodies[0]["messages"][1], bodies[1]["messages"][1],
+        "the same words in every turn"
+    );
 
     // After a crash: the stored answer, and the way back out of the database.
     let (again, hidden) = desk.answered(1, request(said)).await;
-    assert_eq!(hidden.restore(&again.text), format!("{}：{result}", people[0].name));
+    assert_eq!(
+        hidden.restore(&again.text),
+        format!("{}：{result}", people[0].name)
+    );
     assert_eq!(model.bytes().len(), 2, "not asked again");
-    let journal = desk.app.text("SELECT string_agg(reply, ' ') FROM iit_llm_calls").await.unwrap();
+    let journal = desk
+        .app
+        .text("SELECT string_agg(reply, ' ') FROM iit_llm_calls")
+        .await
+        .unwrap();
     assert_clean("the journal", journal.as_bytes(), &people);
     desk.app.stop().await;
 }
@@ -206,7 +234,8 @@ async fn a_value_entered_meanwhile_is_hidden_from_the_next_question_on() {
     let both = study(&people);
     desk.app.apply_project(&both).await;
     // Bare, a rare name is known by the data alone.
-    desk.answered(1, asked(&format!("今天{}来过", people[1].name))).await;
+    desk.answered(1, asked(&format!("今天{}来过", people[1].name)))
+        .await;
     let bodies = model.bytes();
     assert_clean("the second question", &bodies[1], &people);
     desk.app.stop().await;
@@ -215,14 +244,28 @@ async fn a_value_entered_meanwhile_is_hidden_from_the_next_question_on() {
 #[tokio::test]
 async fn two_runs_number_their_own_and_neither_reads_the_others() {
     let people = Person::several(2);
-    let model = Recorder::start(None, |_| says(&json!({ "content": "〔姓名1〕与〔姓名2〕" }))).await;
+    let model = Recorder::start(None, |_| {
+        says(&json!({ "content": "〔标识1〕与〔标识2〕" }))
+    })
+    .await;
     let first = Desk::new(&people, &model).await;
-    let text = |person: &Person| request(vec![Message::text(Role::User, format!("患者{}", person.name))]);
+    let text = |person: &Person| {
+        request(vec![Message::text(
+            Role::User,
+            format!("患者{}", person.name),
+        )])
+    };
     let (reply, hidden) = first.answered(0, text(&people[0])).await;
-    assert_eq!(hidden.restore(&reply.text), format!("{}与〔姓名2〕", people[0].name));
+    assert_eq!(
+        hidden.restore(&reply.text),
+        format!("{}与〔标识2〕", people[0].name)
+    );
     let second = Desk::new(&people, &model).await;
     let (reply, hidden) = second.answered(0, text(&people[1])).await;
-    assert_eq!(hidden.restore(&reply.text), format!("{}与〔姓名2〕", people[1].name));
+    assert_eq!(
+        hidden.restore(&reply.text),
+        format!("{}与〔标识2〕", people[1].name)
+    );
     first.app.stop().await;
     second.app.stop().await;
 }

@@ -23,6 +23,19 @@ const FIELDS: [[&str; 5]; 10] = [
     ["history", "notes", "既往史", "", ""],
 ];
 
+const PROJECT: &str = r#"id = "lung"
+name = "研究"
+[edc]
+kind = "redcap_files"
+dir = "study"
+[fields]
+record_id = "record_id"
+age = "age"
+[[members]]
+wecom_user = "ZhangSan"
+role = "pi"
+"#;
+
 /// A study of these people, each of whose notes speaks of the next one, too.
 fn study(people: &[Person]) -> StudyFolder {
     let study = StudyFolder::new("lung", []);
@@ -48,6 +61,7 @@ fn study(people: &[Person]) -> StudyFolder {
         ));
     }
     study.break_records(&(records + "\n"));
+    study.write_whole_project(PROJECT);
     study.write_skill(
         "history",
         &serde_json::json!({

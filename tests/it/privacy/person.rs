@@ -4,10 +4,12 @@ use rand::seq::IndexedRandom;
 
 /// Rare ones, compound ones, and one that is also a word.
 const SURNAMES: [&str; 16] = [
-    "蔺", "郗", "禚", "亓官", "逄", "尉迟", "澹台", "乜", "仉", "佴", "羿", "禽", "缪", "皇甫", "高", "欧阳",
+    "蔺", "郗", "禚", "亓官", "逄", "尉迟", "澹台", "乜", "仉", "佴", "羿", "禽", "缪", "皇甫",
+    "高", "欧阳",
 ];
 const GIVEN: [&str; 16] = [
-    "燚", "翀赟", "懿轩", "珺瑶", "霈", "昶旭", "煜祺", "玥彤", "骁", "沛涵", "淼", "锴铭", "婧琪", "珩", "奕辰", "芷若",
+    "燚", "翀赟", "懿轩", "珺瑶", "霈", "昶旭", "煜祺", "玥彤", "骁", "沛涵", "淼", "锴铭", "婧琪",
+    "珩", "奕辰", "芷若",
 ];
 const REGIONS: [&str; 5] = ["110105", "310115", "440305", "510104", "650102"];
 
@@ -37,7 +39,11 @@ impl Person {
         let body = format!("{region}{year:04}{month:02}{day:02}{sequence:03}");
         let check = check_digit(&body);
         Self {
-            name: format!("{}{}", SURNAMES.choose(&mut rng).unwrap(), GIVEN.choose(&mut rng).unwrap()),
+            name: format!(
+                "{}{}",
+                SURNAMES.choose(&mut rng).unwrap(),
+                GIVEN.choose(&mut rng).unwrap()
+            ),
             card: format!("{body}{check}"),
             phone: format!("13{}", rand::random_range(100_000_000..1_000_000_000)),
             mrn: format!("ZY{}", rand::random_range(1_000_000..10_000_000)),
@@ -47,7 +53,10 @@ impl Person {
                 rand::random_range(1..30),
                 rand::random_range(101..2999)
             ),
-            email: format!("p{}@hospital-mail.example.cn", rand::random_range(10_000..99_999)),
+            email: format!(
+                "p{}@hospital-mail.example.cn",
+                rand::random_range(10_000..99_999)
+            ),
             born: format!("{year:04}-{month:02}-{day:02}"),
         }
     }
@@ -79,7 +88,9 @@ impl Person {
             .chars()
             .map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap())
             .collect();
-        let (first, last) = self.name.split_at(self.name.chars().next().unwrap().len_utf8());
+        let (first, last) = self
+            .name
+            .split_at(self.name.chars().next().unwrap().len_utf8());
         format!(
             "{name}自述胸闷。{first} {last}（住院号：{mrn}，身份证{card}）电话{wide}，{phone}，邮箱{email}，家住{address}，出生于{born}，生日{slash}。否认间质性肺炎。",
             name = self.name,

@@ -26,7 +26,9 @@ pub struct Request {
 impl Request {
     /// The text of the last message.
     pub fn last(&self) -> &str {
-        self.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap()
+        self.body["messages"].as_array().unwrap().last().unwrap()["content"]
+            .as_str()
+            .unwrap()
     }
 
     /// All it says, as a server that repeats prompts in its errors would.
@@ -61,11 +63,16 @@ impl Recorder {
         let hold = Arc::new(Mutex::new(hold));
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (kept, answer, hold) = (Arc::clone(&kept), Arc::clone(&answer), Arc::clone(&hold));
+                let (kept, answer, hold) =
+                    (Arc::clone(&kept), Arc::clone(&answer), Arc::clone(&hold));
                 tokio::spawn(async move { serve(stream, &kept, &*answer, &hold).await });
             }
         });
-        Self { address, bytes, serving }
+        Self {
+            address,
+            bytes,
+            serving,
+        }
     }
 
     /// The settings of a program that uses it.
@@ -129,19 +136,25 @@ async fn serve(
 }
 
 fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+    bytes
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .map(|at| at + 4)
 }
 
 fn header(bytes: &[u8], name: &str) -> Option<String> {
     let head = String::from_utf8_lossy(&bytes[..head_end(bytes)?]).into_owned();
     head.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
-        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        key.eq_ignore_ascii_case(name)
+            .then(|| value.trim().to_owned())
     })
 }
 
 fn is_whole(bytes: &[u8]) -> bool {
-    let Some(end) = head_end(bytes) else { return false };
+    let Some(end) = head_end(bytes) else {
+        return false;
+    };
     let length = header(bytes, "content-length").expect("a body of known length");
     bytes.len() >= end + length.parse::<usize>().unwrap()
 }

@@ -76,6 +76,9 @@ fn personal_data_is_found_by_its_look_or_by_the_words_beside_it() {
 fn a_name_told_once_is_hidden_everywhere_else_too() {
     let text = "张三今日复诊。\n患者张三，男。\n张三于 3 月 2 日入组；张 三签字。";
     let shown = redact(&stranger(), text);
-    assert!(!shown.contains("张三") && !shown.contains("张 三"), "{shown}");
+    assert!(
+        !shown.contains("张三") && !shown.contains("张 三"),
+        "{shown}"
+    );
     assert_eq!(shown.matches("〔姓名1〕").count(), 3, "{shown}");
 }

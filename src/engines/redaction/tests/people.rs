@@ -34,7 +34,10 @@ fn a_name_behind_a_role_a_label_or_before_a_title_is_hidden() {
         if text.contains('\u{3000}') {
             continue;
         }
-        assert!(!shown.contains(name) && shown.contains("〔姓名1〕"), "{text}: {shown}");
+        assert!(
+            !shown.contains(name) && shown.contains("〔姓名1〕"),
+            "{text}: {shown}"
+        );
     }
 }
 

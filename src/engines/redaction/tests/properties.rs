@@ -29,7 +29,11 @@ fn person() -> impl Strategy<Value = Person> {
     ];
     let given = "[伟芳娜敏静丽强磊军洋艳勇杰娟涛超秀霞燚翀赟懿]{1,2}";
     let day = (1930i32..2010, 1u32..13, 1u32..29);
-    let digits = (1_300_000_0000u64..1_999_999_9999, 100_000u64..99_999_999, 0u32..1000);
+    let digits = (
+        1_300_000_0000u64..1_999_999_9999,
+        100_000u64..99_999_999,
+        0u32..1000,
+    );
     let place = proptest::sample::select(vec!["110105", "310115", "440305", "510104", "650102"]);
     (surname, given, day, digits, place, "[a-z]{4,8}").prop_map(
         |(surname, given, (y, m, d), (phone, mrn, sequence), place, account)| {
@@ -54,7 +58,12 @@ fn knows(person: &Person) -> Redactor {
         ..field("dob", "出生日期")
     };
     redactor_of(
-        &[field("record_id", "编号"), flagged("pname", "姓名"), flagged("mrn", "号"), born],
+        &[
+            field("record_id", "编号"),
+            flagged("pname", "姓名"),
+            flagged("mrn", "号"),
+            born,
+        ],
         &[&["P001", &person.name, &person.mrn, &person.born]],
     )
 }

@@ -7,7 +7,10 @@ fn fields() -> Vec<Field> {
         field("record_id", "编号"),
         flagged("pname", "姓名"),
         flagged("mrn", "住院号"),
-        Field { validation: "date_ymd".to_owned(), ..field("dob", "出生日期") },
+        Field {
+            validation: "date_ymd".to_owned(),
+            ..field("dob", "出生日期")
+        },
         flagged("sex2", "性别"),
         flagged("initials", "缩写"),
         flagged("note", "备注"),
@@ -20,8 +23,28 @@ fn redactor() -> Redactor {
     redactor_of(
         &fields(),
         &[
-            &["P001", "蔺相如", "884512", "1968-05-12", "1", "LXR", "", "62345678", "奥希替尼"],
-            &["P002", "Zhang San", "ZY-0042", "1971-12-01", "2", "ZS", "曾任某厂厂长", "", "卡铂"],
+            &[
+                "P001",
+                "蔺相如",
+                "884512",
+                "1968-05-12",
+                "1",
+                "LXR",
+                "",
+                "62345678",
+                "奥希替尼",
+            ],
+            &[
+                "P002",
+                "Zhang San",
+                "ZY-0042",
+                "1971-12-01",
+                "2",
+                "ZS",
+                "曾任某厂厂长",
+                "",
+                "卡铂",
+            ],
             &["P003", "不详", "1", "", "", "是", "无", "13900001111", ""],
         ],
     )
@@ -81,7 +104,10 @@ fn record_ids_stay_unless_the_dictionary_flags_them() {
     let rows: &[&[&str]] = &[&["13812345678"], &["G12345678"], &["021-65432100"]];
     let text = "质控 13812345678、G12345678 和 021-65432100，电话 13812345679";
     let stays = redactor_of(&[field("record_id", "编号")], rows);
-    assert_eq!(redact(&stays, text), "质控 13812345678、G12345678 和 021-65432100，电话 〔电话1〕");
+    assert_eq!(
+        redact(&stays, text),
+        "质控 13812345678、G12345678 和 021-65432100，电话 〔电话1〕"
+    );
     let hides = redactor_of(&[flagged("record_id", "编号")], rows);
     assert!(!redact(&hides, text).contains("G12345678"));
 }
@@ -92,11 +118,17 @@ fn a_dictionary_that_flags_nothing_is_read_by_names_and_labels() {
         field("record_id", "编号"),
         field("patient_name", "患者"),
         field("x1", "家庭住址："),
-        Field { validation: "email".to_owned(), ..field("x2", "其他") },
+        Field {
+            validation: "email".to_owned(),
+            ..field("x2", "其他")
+        },
         field("drug_name", "药品名称"),
     ];
     let rows: &[&[&str]] = &[&["1", "禽滑厘", "望京某院", "a@b.cn", "奥希替尼片"]];
-    let shown = redact(&redactor_of(&fields, rows), "禽滑厘住望京某院，服奥希替尼片");
+    let shown = redact(
+        &redactor_of(&fields, rows),
+        "禽滑厘住望京某院，服奥希替尼片",
+    );
     assert_eq!(shown, "〔姓名1〕住〔地址1〕，服奥希替尼片");
 }
 
@@ -104,16 +136,34 @@ fn a_dictionary_that_flags_nothing_is_read_by_names_and_labels() {
 fn patterns_of_the_project_file_hide_their_group_or_all_they_match() {
     let patterns = vec![r"随访卡(\w+)".to_owned(), r"SX\d{4}".to_owned()];
     let redactor = redactor_with(&[field("record_id", "编号")], &[], &patterns);
-    assert_eq!(redact(&redactor, "随访卡abc，SX2041"), "随访卡〔标识1〕，〔标识2〕");
+    assert_eq!(
+        redact(&redactor, "随访卡abc，SX2041"),
+        "随访卡〔标识1〕，〔标识2〕"
+    );
     let broken = vec!["(".to_owned()];
-    let study = Study { dictionary: &Dictionary::default(), records: &[], people: &[], patterns: &broken };
-    assert!(Redactor::new(&study).unwrap_err().to_string().contains("第 1 条"));
+    let study = Study {
+        dictionary: &Dictionary::default(),
+        records: &[],
+        people: &[],
+        patterns: &broken,
+    };
+    assert!(
+        Redactor::new(&study)
+            .unwrap_err()
+            .to_string()
+            .contains("第 1 条")
+    );
 }
 
 #[test]
 fn staff_of_the_study_are_people_too() {
     let people = ["沙僧".to_owned(), String::new()];
-    let study = Study { dictionary: &Dictionary::default(), records: &[], people: &people, patterns: &[] };
+    let study = Study {
+        dictionary: &Dictionary::default(),
+        records: &[],
+        people: &people,
+        patterns: &[],
+    };
     let shown = redact(&Redactor::new(&study).unwrap(), "由沙僧录入");
     assert_eq!(shown, "由〔姓名1〕录入");
 }
