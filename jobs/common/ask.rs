@@ -78,7 +78,7 @@ pub enum Asked {
         /// What the model said, with placeholders where it speaks of what it was not shown.
         reply: Reply,
         /// What they stand for.
-        hidden: Hidden,
+        hidden: Box<Hidden>,
         /// Questions this step took.
         calls: i32,
         /// Tokens they used.
@@ -214,7 +214,7 @@ pub async fn ask(
                 .map_or(0, |used| used.prompt + used.completion);
             Ok(Asked::Reply {
                 reply: answer.reply,
-                hidden,
+                hidden: Box::new(hidden),
                 calls: ask,
                 tokens: earlier + tokens,
             })
@@ -236,7 +236,7 @@ fn known(call: &Call, all: &[Call], max_tokens: u32, hidden: Hidden) -> Result<A
         .map_err(|error| JobError::dead(anyhow!("the stored answer can't be read: {error}")))?;
     Ok(Asked::Reply {
         reply,
-        hidden,
+        hidden: Box::new(hidden),
         calls: i32::try_from(all.len()).unwrap_or(i32::MAX),
         tokens: all.iter().map(Call::tokens).sum(),
     })

@@ -186,5 +186,5 @@ fn has_luhn_sum(number: &str) -> bool {
             _ => digit * 2 / 10 + digit * 2 % 10,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

@@ -95,7 +95,7 @@ impl Desk {
         request: ChatRequest,
     ) -> (iit_manager::adapters::llm::Reply, Hidden) {
         match self.ask(step, request).await.unwrap() {
-            Asked::Reply { reply, hidden, .. } => (reply, hidden),
+            Asked::Reply { reply, hidden, .. } => (reply, *hidden),
             Asked::Unavailable(why) => panic!("{why}"),
         }
     }
