@@ -48,7 +48,7 @@ impl ProjectFile {
             if pattern.is_match("") {
                 return Err(fault(
                     &key,
-                    "能匹配空文本，会遮住一切；写得更具体 (matches nothing at all, which would hide everything)".to_owned(),
+                    "能匹配空文本，会遮住一切；写得更具体 (matches the empty text, which would hide everything)".to_owned(),
                 ));
             }
         }

@@ -245,7 +245,7 @@ async fn a_value_entered_meanwhile_is_hidden_from_the_next_question_on() {
 async fn two_runs_number_their_own_and_neither_reads_the_others() {
     let people = Person::several(2);
     let model = Recorder::start(None, |_| {
-        says(&json!({ "content": "〔标识1〕与〔标识2〕" }))
+        says(&json!({ "content": "〔姓名1〕与〔姓名2〕" }))
     })
     .await;
     let first = Desk::new(&people, &model).await;
@@ -258,13 +258,13 @@ async fn two_runs_number_their_own_and_neither_reads_the_others() {
     let (reply, hidden) = first.answered(0, text(&people[0])).await;
     assert_eq!(
         hidden.restore(&reply.text),
-        format!("{}与〔标识2〕", people[0].name)
+        format!("{}与〔姓名2〕", people[0].name)
     );
     let second = Desk::new(&people, &model).await;
     let (reply, hidden) = second.answered(0, text(&people[1])).await;
     assert_eq!(
         hidden.restore(&reply.text),
-        format!("{}与〔标识2〕", people[1].name)
+        format!("{}与〔姓名2〕", people[1].name)
     );
     first.app.stop().await;
     second.app.stop().await;

@@ -12,7 +12,7 @@ use person::Person;
 /// The dictionary: flagged fields, fields that only their names give away, and free text.
 const FIELDS: [[&str; 5]; 10] = [
     ["record_id", "text", "受试者编号", "", ""],
-    ["pname", "text", "患者", "", "y"],
+    ["pname", "text", "患者姓名", "", "y"],
     ["idc", "text", "证", "", "y"],
     ["tel", "text", "联系电话", "", ""],
     ["mrn", "text", "住院号", "", ""],

@@ -1,7 +1,10 @@
 //! Soft rules over people whose records are full of themselves, in worker processes that log everything.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -21,8 +24,23 @@ use crate::support::binary::Iit;
 use crate::support::fake_llm::Hold;
 use crate::support::postgres::TestDb;
 
-/// Repeats the prompt in an error, then says something of no use, then quotes the whole note.
-fn difficult(request: &Request) -> Answer {
+/// Of each run: repeats the prompt in an error, then says something of no use, then quotes the whole note.
+/// Before `killed` there are errors only.
+fn difficult(
+    killed: &AtomicBool,
+    asked: &Mutex<HashMap<String, usize>>,
+    request: &Request,
+) -> Answer {
+    let run = request.key.split('/').next().unwrap().to_owned();
+    let times = match killed.load(Ordering::SeqCst) {
+        true => {
+            let mut asked = asked.lock().unwrap();
+            let times = asked.entry(run).or_default();
+            *times += 1;
+            *times
+        }
+        false => 1,
+    };
     let messages = request.body["messages"].as_array().unwrap();
     let shown: String = messages
         .iter()
@@ -36,14 +54,13 @@ fn difficult(request: &Request) -> Answer {
     let note = data["rows"][0]["values"]["history"].as_str().unwrap();
     let placeholder = note.split_once('〕').unwrap().0;
     let somebody = format!("{placeholder}〕");
-    let asked_before = !request.key.ends_with("/0/1") && !request.key.ends_with("/0/2");
-    match asked_before {
-        false if request.key.ends_with("/1") => {
+    match times {
+        1 => {
             let echo = json!({ "error": { "message": request.all(), "code": request.all() } });
             (500, echo.to_string())
         }
-        false => says(&json!({ "content": format!("我看 {somebody} 没有问题：{note}") })),
-        true => {
+        2 => says(&json!({ "content": format!("我看 {somebody} 没有问题：{note}") })),
+        _ => {
             let verdict = json!({
                 "verdict": "fail", "reason": format!("{somebody}的病史需要核对"),
                 "evidence": [{ "record": data["record"], "event": null, "instance": null, "field": "history", "quote": note }],
@@ -51,6 +68,11 @@ fn difficult(request: &Request) -> Answer {
             says(&json!({ "content": verdict.to_string() }))
         }
     }
+}
+
+/// A server that is not to be asked.
+async fn never_asked() -> Recorder {
+    Recorder::start(None, |_| (500, String::new())).await
 }
 
 /// A worker that logs everything it can into a file of its own.
@@ -114,7 +136,12 @@ const SHOWN: [&str; 8] = [
 async fn nothing_of_anybody_leaves_over_errors_repairs_and_a_killed_worker() {
     let people = Person::several(3);
     let hold = Hold::default();
-    let model = Recorder::start(Some(hold.clone()), difficult).await;
+    let killed = Arc::new(AtomicBool::new(false));
+    let (is_killed, asked) = (Arc::clone(&killed), Mutex::default());
+    let model = Recorder::start(Some(hold.clone()), move |request| {
+        difficult(&is_killed, &asked, request)
+    })
+    .await;
     let db = TestDb::new().await;
     let study = study(&people);
     TestApp::apply_to(&db, &study).await;
@@ -124,7 +151,7 @@ async fn nothing_of_anybody_leaves_over_errors_repairs_and_a_killed_worker() {
     let first = Worker::start(&db, folder.path(), 1, &model);
     hold.reached.notified().await;
     let mut logged = first.end(Signal::SIGKILL);
-    hold.open.notify_one();
+    killed.store(true, Ordering::SeqCst);
     let second = Worker::start(&db, folder.path(), 2, &model);
     eventually("the end of the batch", async || {
         sqlx::query("UPDATE iit_jobs SET run_at = now() WHERE state = 'available'")
@@ -149,10 +176,11 @@ async fn nothing_of_anybody_leaves_over_errors_repairs_and_a_killed_worker() {
     })
     .await;
     logged.extend(second.end(Signal::SIGTERM));
+    hold.open.notify_one();
 
     let requests = model.bytes();
     assert!(
-        requests.len() >= 8,
+        requests.len() >= 10,
         "errors and repairs were there: {}",
         requests.len()
     );
@@ -193,7 +221,7 @@ async fn nothing_of_anybody_leaves_over_errors_repairs_and_a_killed_worker() {
 #[tokio::test]
 async fn a_note_that_can_not_be_hidden_goes_to_a_person_and_not_out() {
     let people = Person::several(1);
-    let model = Recorder::start(None, difficult).await;
+    let model = never_asked().await;
     let db = TestDb::new().await;
     let study = study(&people);
     let records = std::fs::read_to_string(study.export().join("records.csv")).unwrap();
@@ -217,7 +245,7 @@ async fn a_note_that_can_not_be_hidden_goes_to_a_person_and_not_out() {
 #[tokio::test]
 async fn without_the_table_of_placeholders_nothing_is_sent() {
     let people = Person::several(1);
-    let model = Recorder::start(None, difficult).await;
+    let model = never_asked().await;
     let db = TestDb::new().await;
     let clock = iit_manager::types::clock::Clock::system();
     let app = TestApp::start_with(db, clock, &model.variables()).await;
