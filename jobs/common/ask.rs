@@ -4,7 +4,9 @@
 //! ```text
 //! answered before?            use that answer
 //! breaker open?               come back later, or go on without the model
-//! row `asked`, transcript     committed                       crash from here on: "maybe billed"
+//! redact, look once more      what can't be hidden is not sent
+//! row `asked`, transcript,
+//!   placeholders              committed                       crash from here on: "maybe billed"
 //! reservation                 committed; no budget, no call
 //! call                        in a task of its own: it outlives a lost lease
 //! row `answered` / `failed`   committed                       crash from here on: the answer is used
@@ -16,9 +18,10 @@ use std::time::Duration;
 use anyhow::anyhow;
 use sqlx::{PgConnection, PgPool};
 
-use super::{model::Model, services::Services, until_noted::until_noted};
+use super::{model::Model, privacy, services::Services, until_noted::until_noted};
 use crate::{
     adapters::llm::{ChatRequest, Format, LlmError, Reply, client::Answer},
+    engines::redaction::{self, Hidden, Redactor},
     queue::{JobError, Lease, job::backoff},
     store::{
         db,
@@ -27,6 +30,7 @@ use crate::{
             providers::{self, Admission, Trouble},
             spend::{self, DayLimits, Denied},
         },
+        placeholders,
         trace::{self, Entry},
     },
     types::ids::RunId,
@@ -57,8 +61,10 @@ pub struct Question<'a> {
     pub said: &'a [Entry],
     /// Which prompts these are.
     pub prompt_version: &'static str,
-    /// The request.
+    /// The request, as it would read if everything might be shown.
     pub request: ChatRequest,
+    /// What hides in it whatever identifies a person, see [`Services::redactor`].
+    pub redactor: &'a Redactor,
     /// Most calls and tokens of the run.
     pub run_limits: (i64, i64),
     /// Most of the day.
@@ -69,8 +75,10 @@ pub struct Question<'a> {
 pub enum Asked {
     /// An answer.
     Reply {
-        /// What the model said.
+        /// What the model said, with placeholders where it speaks of what it was not shown.
         reply: Reply,
+        /// What they stand for.
+        hidden: Box<Hidden>,
         /// Questions this step took.
         calls: i32,
         /// Tokens they used.
@@ -90,16 +98,18 @@ pub async fn ask(
     lease: &Lease,
     question: &Question<'_>,
 ) -> Result<Asked, JobError> {
-    let before = {
+    let (before, mut hidden) = {
         let mut conn = services.pool.acquire().await?;
-        calls::of_step(&mut conn, question.run, question.step).await?
+        let before = calls::of_step(&mut conn, question.run, question.step).await?;
+        let hidden = placeholders::of_run(&mut conn, question.run).await?;
+        (before, privacy::hidden(hidden)?)
     };
     if !question.said.is_empty() && !before.is_empty() {
         return Err(stale());
     }
     settle_what_is_left(&services.pool, &before).await?;
     if let Some(call) = before.iter().find(|call| call.state == "answered") {
-        return known(call, &before, question.request.max_tokens);
+        return known(call, &before, question.request.max_tokens, hidden);
     }
     let asks = before.iter().filter(|call| call.counts()).count();
     if asks >= MOST_ASKS {
@@ -107,8 +117,18 @@ pub async fn ask(
             "同一问题已向大模型提问 {asks} 次均无答复"
         )));
     }
+    let name = model.client.model();
+    let sealed = redaction::seal(&question.request, name, question.redactor, &mut hidden);
+    let mut request = match sealed {
+        Ok(sealed) => sealed,
+        Err(why) => {
+            let run = question.run;
+            tracing::error!(run.id = %run, step = question.step, %why, "llm.call.not_sealed");
+            metrics::counter!("iit_llm_not_sealed_total").increment(1);
+            return Ok(Asked::Unavailable(format!("{why}，转人工复核")));
+        }
+    };
     // A server that does not know the JSON mode refuses the first question; the next goes without.
-    let mut request = question.request.clone();
     if before.iter().any(|call| call.refused) {
         request.format = Format::Text;
     }
@@ -153,7 +173,7 @@ pub async fn ask(
         attempt: lease.attempt,
     };
     drop(conn);
-    let Some(call) = note(&services.pool, &new, question).await? else {
+    let Some(call) = note(&services.pool, &new, question, &hidden).await? else {
         // Another attempt, whose lease may be gone, was answered since we looked.
         return Err(stale());
     };
@@ -190,6 +210,7 @@ pub async fn ask(
                 .map_or(0, |used| used.prompt + used.completion);
             Ok(Asked::Reply {
                 reply: answer.reply,
+                hidden: Box::new(hidden),
                 calls: ask,
                 tokens: earlier + tokens,
             })
@@ -205,12 +226,13 @@ fn stale() -> JobError {
 }
 
 /// An answer of an earlier attempt: used as it is, never asked for again.
-fn known(call: &Call, all: &[Call], max_tokens: u32) -> Result<Asked, JobError> {
+fn known(call: &Call, all: &[Call], max_tokens: u32, hidden: Hidden) -> Result<Asked, JobError> {
     let body = call.reply.as_deref().unwrap_or_default();
     let reply = Reply::read(body, max_tokens)
         .map_err(|error| JobError::dead(anyhow!("the stored answer can't be read: {error}")))?;
     Ok(Asked::Reply {
         reply,
+        hidden: Box::new(hidden),
         calls: i32::try_from(all.len()).unwrap_or(i32::MAX),
         tokens: all.iter().map(Call::tokens).sum(),
     })
@@ -234,21 +256,17 @@ async fn settle_what_is_left(pool: &PgPool, before: &[Call]) -> Result<(), sqlx:
     Ok(())
 }
 
-/// The row and the transcript, committed before anything leaves.
+/// The row, the transcript and the placeholders, committed before anything leaves.
 async fn note(
     pool: &PgPool,
     new: &NewCall<'_>,
     question: &Question<'_>,
+    hidden: &Hidden,
 ) -> Result<Option<i64>, JobError> {
     let mut tx = db::begin(pool).await?;
     // First the row: of two attempts at the same question the second waits here, and leaves the transcript
     // alone.
-    let call = calls::asked(&mut tx, new).await.map_err(|error| {
-        let same = error
-            .as_database_error()
-            .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
-        if same { stale() } else { error.into() }
-    })?;
+    let call = calls::asked(&mut tx, new).await.map_err(stale_if_same)?;
     if call.is_none() {
         return Ok(None);
     }
@@ -256,8 +274,21 @@ async fn note(
         let (run, step) = (question.run, question.step);
         trace::append(&mut tx, run, step, question.thread, question.said).await?;
     }
+    let fresh = privacy::fresh(hidden);
+    if !fresh.is_empty() {
+        let added = placeholders::add(&mut tx, question.run, &fresh).await;
+        added.map_err(stale_if_same)?;
+    }
     tx.commit().await?;
     Ok(call)
+}
+
+/// Two attempts that write the same meet at a unique index, and one of them is late.
+fn stale_if_same(error: sqlx::Error) -> JobError {
+    let same = error
+        .as_database_error()
+        .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
+    if same { stale() } else { error.into() }
 }
 
 async fn reserve(

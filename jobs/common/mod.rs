@@ -11,6 +11,7 @@
 //! | [`review`] | a person's decision, and the run that goes on by it |
 //! | [`starts`] | runs that start at their first node |
 //! | [`model`] | the language model, and what a study allows |
+//! | [`privacy`] | what of a study is personal, and who may see it |
 //! | [`ask`] | one question to it, by the journal: never paid twice |
 //! | [`soft_step`] | the judgement of a soft rule |
 //! | [`questions`] | a question reasoned about: begun by a message, ended with a part of its reply |
@@ -39,6 +40,7 @@ pub mod model;
 pub mod notice;
 pub mod page;
 pub mod parts;
+pub mod privacy;
 pub mod proposals;
 pub mod protocol_reply;
 pub mod questions;

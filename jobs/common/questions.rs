@@ -148,6 +148,7 @@ async fn offer(settlement: &mut Settlement, run: &ChatRun, question: &str) -> Re
         &message.sender,
         None,
         Some(&pending),
+        message.id,
     )
     .await?;
     Ok(())

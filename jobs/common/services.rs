@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
-use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
+use super::{model::Model, privacy::Redactors, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{dify::DifyClient, edc::EdcPool, wecom::client::WecomClient},
     queue::Wake,
@@ -24,6 +24,8 @@ pub struct Services {
     pub edc: EdcPool,
     /// Compiled skills.
     pub skills: SkillCache,
+    /// What of each study is personal.
+    pub redactors: Redactors,
     /// The WeCom message API; `None` when it is not configured.
     pub wecom: Option<WecomClient<PgTokenStore>>,
     /// The language model; `None` when none is configured.

@@ -116,6 +116,7 @@ pub async fn judge(
         );
         return Ok(Judged::without_model(why));
     }
+    let redactor = services.redactor(study).await?;
     let corrections = said
         .iter()
         .filter(|entry| entry.kind == "correction")
@@ -137,25 +138,27 @@ pub async fn judge(
             },
             tools: Vec::new(),
         },
+        redactor: &redactor,
         run_limits: (
             i64::from(limits.run_max_calls),
             i64::from(limits.run_max_tokens),
         ),
         day_limits: model.day_limits(limits),
     };
-    let (reply, calls, tokens) = match ask(services, model, lease, &question).await? {
+    let (reply, hidden, calls, tokens) = match ask(services, model, lease, &question).await? {
         Asked::Unavailable(why) => return Ok(Judged::without_model(not_run(&why))),
         Asked::Reply {
             reply,
+            hidden,
             calls,
             tokens,
-        } => (reply, calls, tokens),
+        } => (reply, hidden, calls, tokens),
     };
     let answer = without_nul(&reply.text).0;
     let judged = if reply.truncated {
         Err("回答被截断了，请缩短".to_owned())
     } else {
-        soft::judge(&answer, &data)
+        soft::judge(&answer, &data, &hidden)
     };
     let mut said = vec![Entry::new("reply", answer)];
     let turn = match judged {

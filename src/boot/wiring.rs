@@ -19,6 +19,7 @@ use crate::{
         Jobs,
         common::{
             model::Model,
+            privacy::Redactors,
             services::{ConversationSettings, Services, Shared},
             study::SkillCache,
             tokens::PgTokenStore,
@@ -85,6 +86,7 @@ impl Wiring {
             clock: clock.clone(),
             edc: EdcPool::default(),
             skills: SkillCache::default(),
+            redactors: Redactors::default(),
             wecom: client,
             model,
             tools: Registry::standard(dify.clone()),

@@ -2,6 +2,9 @@
 
 pub mod protocol;
 pub mod react;
+//! Decisions without I/O: rules, soft rules, SOP, router, redaction.
+
+pub mod redaction;
 pub mod router;
 pub mod rules;
 pub mod soft;

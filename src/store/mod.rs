@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod llm;
 pub mod outbox;
 pub mod outbox_parts;
+pub mod placeholders;
 pub mod progress;
 pub mod project_stats;
 pub mod projects;

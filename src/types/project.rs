@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::near_miss::nearest;
 
+mod privacy;
 #[cfg(test)]
 mod tests;
+
+pub use privacy::PrivacyConfig;
 
 /// What a field may be to the agent: the keys of `[fields]`.
 pub const FIELD_ROLES: [&str; 14] = [
@@ -76,6 +79,9 @@ pub struct ProjectFile {
     /// Where the study's documents are searched.
     #[serde(default, skip_serializing_if = "ProtocolConfig::is_default")]
     pub protocol: ProtocolConfig,
+    /// Personal data.
+    #[serde(default)]
+    pub privacy: PrivacyConfig,
 }
 
 fn shanghai() -> String {
@@ -114,7 +120,7 @@ pub struct Member {
 }
 
 /// Roles of L4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Everything.
@@ -306,6 +312,7 @@ impl ProjectFile {
         file.check_visits()?;
         file.check_report()?;
         file.check_protocol()?;
+        file.check_privacy()?;
         Ok(file)
     }
 

@@ -22,6 +22,7 @@ mod outbox;
 mod postgres;
 mod postgres_choice;
 mod protocol;
+mod privacy;
 mod queue;
 mod react;
 mod readme;

@@ -17,6 +17,6 @@ pub use prompt::{Opening, Said, correction, render};
 pub use verdict::{Judgement, judge};
 
 /// Which prompts and checks these are; kept with every call.
-pub const PROMPT_VERSION: &str = "soft-2";
+pub const PROMPT_VERSION: &str = "soft-3";
 /// Most answers asked for before the judgement is left to a person, the first included.
 pub const TRIES: usize = 3;

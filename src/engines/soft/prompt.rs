@@ -3,7 +3,10 @@
 use sha2::{Digest, Sha256};
 
 use super::data::Data;
-use crate::adapters::llm::{Message, Role};
+use crate::{
+    adapters::llm::{Message, Role},
+    engines::redaction,
+};
 
 const SYSTEM: &str = "你是临床研究数据核查员，对一位受试者的数据做一项核查。\n\
 规则：\n\
@@ -29,7 +32,7 @@ impl Opening {
     #[must_use]
     pub fn new(instruction: &str, data: &Data) -> Self {
         Self {
-            system: SYSTEM.to_owned(),
+            system: format!("{SYSTEM}\n5. {}", redaction::NOTE),
             instruction: instruction.to_owned(),
             data: data.to_json(),
         }

@@ -16,6 +16,7 @@ use super::{
     judge, render,
 };
 use crate::adapters::llm::Role;
+use crate::engines::redaction::Hidden;
 
 fn row(event: Option<&str>, instance: Option<u32>, values: &[(&str, &str)]) -> DataRow {
     DataRow {
@@ -86,7 +87,10 @@ fn a_quote_is_looked_for_at_the_place_it_cites_in_the_value_or_the_label_of_its_
         answer("fail", cited(json!("v2"), json!(2), "history", " 无特殊 ")),
     ] {
         assert!(
-            matches!(judge(&good, &data), Ok(Judgement::Fail { .. })),
+            matches!(
+                judge(&good, &data, &Hidden::default()),
+                Ok(Judgement::Fail { .. })
+            ),
             "{good}"
         );
     }
@@ -100,7 +104,10 @@ fn a_quote_is_looked_for_at_the_place_it_cites_in_the_value_or_the_label_of_its_
         ),
     ] {
         assert!(
-            matches!(judge(&invented, &data), Ok(Judgement::Unable { .. })),
+            matches!(
+                judge(&invented, &data, &Hidden::default()),
+                Ok(Judgement::Unable { .. })
+            ),
             "{invented}"
         );
     }
@@ -111,7 +118,7 @@ fn the_label_of_a_box_that_is_not_ticked_proves_nothing() {
     let mut data = data();
     let answered = |data: &Data| {
         let cited = cited(json!("v2"), json!(2), "symptom___3", "咳嗽");
-        judge(&answer("pass", cited), data).unwrap()
+        judge(&answer("pass", cited), data, &Hidden::default()).unwrap()
     };
     assert!(matches!(answered(&data), Judgement::Pass { .. }));
     data.rows[1]
@@ -134,7 +141,7 @@ fn one_invented_quote_among_true_ones_makes_the_answer_worthless() {
         { "event": "v1", "field": "history", "quote": "已愈" },
         { "event": "v1", "field": "history", "quote": "否认" },
     ]);
-    let judged = judge(&answer("pass", evidence), &data()).unwrap();
+    let judged = judge(&answer("pass", evidence), &data(), &Hidden::default()).unwrap();
     assert!(matches!(judged, Judgement::Unable { .. }));
 }
 
@@ -156,7 +163,7 @@ fn what_the_model_is_told_about_an_answer_that_cannot_be_used() {
         json!({ "verdict": "pass", "reason": "x", "evidence": [{ "record": "P002", "field": "history", "quote": "x" }] }).to_string(),
     ]
     .into_iter()
-    .map(|text| judge(&text, &data).expect_err(&text))
+    .map(|text| judge(&text, &data, &Hidden::default()).expect_err(&text))
     .collect();
     insta::assert_snapshot!(told.join("\n"));
 }
@@ -171,7 +178,10 @@ fn a_fence_around_the_whole_and_thinking_in_front_are_looked_through() {
         format!("<think>```也许```</think>\n{plain}"),
     ] {
         assert!(
-            matches!(judge(&text, &data), Ok(Judgement::Pass { .. })),
+            matches!(
+                judge(&text, &data, &Hidden::default()),
+                Ok(Judgement::Pass { .. })
+            ),
             "{text}"
         );
     }
@@ -179,7 +189,7 @@ fn a_fence_around_the_whole_and_thinking_in_front_are_looked_through() {
         format!("好的：{plain}"),
         format!("```json\n{plain}\n```\n```\n{plain}\n```"),
     ] {
-        assert!(judge(&text, &data).is_err(), "{text}");
+        assert!(judge(&text, &data, &Hidden::default()).is_err(), "{text}");
     }
 }
 
@@ -256,14 +266,14 @@ fn any_answer() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_text_at_all_makes_the_judge_panic_or_pass(text in ".{0,200}") {
-        let passed = matches!(judge(&text, &data()), Ok(Judgement::Pass { .. }));
+        let passed = matches!(judge(&text, &data(), &Hidden::default()), Ok(Judgement::Pass { .. }));
         prop_assert!(!passed);
     }
 
     #[test]
     fn whatever_is_answered_a_pass_rests_on_quotes_that_stand_in_the_data(text in any_answer()) {
         let data = data();
-        if let Ok(Judgement::Pass { evidence, .. }) = judge(&text, &data) {
+        if let Ok(Judgement::Pass { evidence, .. }) = judge(&text, &data, &Hidden::default()) {
             prop_assert!(!evidence.is_empty());
             for one in evidence {
                 let is_there = data

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::data::Data;
-use crate::types::{near_miss, text::ellipsis};
+use crate::{
+    engines::redaction::Hidden,
+    types::{near_miss, text::ellipsis},
+};
 
 /// Longest reason kept.
 const LONGEST_REASON: usize = 500;
@@ -77,12 +80,13 @@ struct Cited {
     quote: String,
 }
 
-/// Judges an answer by the data the model was shown.
+/// Judges an answer by the data, of which the model was shown placeholders where it is `hidden`: quotes are
+/// compared with the values put back. The reason is for everybody who reads the ledger, and stays without.
 ///
 /// # Errors
 /// What to tell the model, in one sentence, when the answer is not of the form asked for or cites a place
 /// that does not exist. An invented quote is no such mistake: it is [`Judgement::Unable`].
-pub fn judge(text: &str, data: &Data) -> Result<Judgement, String> {
+pub fn judge(text: &str, data: &Data, hidden: &Hidden) -> Result<Judgement, String> {
     let text = bare(text);
     if text.is_empty() {
         return Err("回答是空的".to_owned());
@@ -93,7 +97,7 @@ pub fn judge(text: &str, data: &Data) -> Result<Judgement, String> {
             ellipsis(&error.to_string(), 120)
         )
     })?;
-    let reason = ellipsis(answer.reason.trim(), LONGEST_REASON);
+    let reason = ellipsis(hidden.mask(answer.reason.trim()).trim(), LONGEST_REASON);
     if reason.is_empty() {
         return Err("缺少 reason".to_owned());
     }
@@ -106,7 +110,7 @@ pub fn judge(text: &str, data: &Data) -> Result<Judgement, String> {
     }
     let mut evidence = Vec::new();
     for one in cited {
-        match found(one, data)? {
+        match found(restored(one, hidden), data)? {
             Some(one) => evidence.push(one),
             None => {
                 return Ok(Judgement::Unable {
@@ -119,6 +123,17 @@ pub fn judge(text: &str, data: &Data) -> Result<Judgement, String> {
         Verdict::Pass => Judgement::Pass { reason, evidence },
         _ => Judgement::Fail { reason, evidence },
     })
+}
+
+/// What was cited, as the data has it.
+fn restored(cited: Cited, hidden: &Hidden) -> Cited {
+    Cited {
+        record: cited.record.map(|record| hidden.restore(&record)),
+        event: cited.event.map(|event| hidden.restore(&event)),
+        instance: cited.instance,
+        field: hidden.restore(&cited.field),
+        quote: hidden.restore(&cited.quote),
+    }
 }
 
 /// The evidence if its quote is really there, `None` if it is invented.

@@ -82,3 +82,28 @@ fn a_group_that_reaches_nobody_known_is_odd() {
     let text = WHOLE.replace("[\"zhangsan\"]", "[\"WangWu\"]\nnobody = []");
     insta::assert_snapshot!(ProjectFile::parse(&text).unwrap().oddities().join("\n"));
 }
+
+#[test]
+fn who_may_see_what_identifies_a_subject_is_decided_by_the_strictest_reader() {
+    let file = ProjectFile::parse(&WHOLE.replace(
+        "[report]",
+        "[[members]]\nwecom_user = \"Dm\"\nrole = \"dm\"\n[report]",
+    ))
+    .unwrap();
+    let may = |readers: &[&str]| file.may_see_identifiers(readers.iter().copied());
+    assert!(may(&["zhangsan"]) && may(&["ZhangSan", "LiSi"]));
+    assert!(!may(&["dm"]) && !may(&["ZhangSan", "Dm"]));
+    assert!(!may(&["a stranger"]) && !may(&[]));
+    let strict = WHOLE.to_owned() + "[privacy]\nsee_identifiers = []\n";
+    let strict = ProjectFile::parse(&strict).unwrap();
+    assert!(!strict.may_see_identifiers(["ZhangSan"]));
+}
+
+#[test]
+fn a_pattern_that_can_not_work_or_hides_everything_is_refused() {
+    let refused = |pattern: &str| {
+        let text = format!("{WHOLE}[privacy]\npatterns = ['SX\\d+', '{pattern}']\n");
+        ProjectFile::parse(&text).unwrap_err().to_string()
+    };
+    insta::assert_snapshot!([refused("("), refused("\\d*"), refused(&"x".repeat(2000))].join("\n"));
+}

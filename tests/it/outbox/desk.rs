@@ -156,6 +156,7 @@ impl Desk {
             clock: Clock::system(),
             edc: EdcPool::default(),
             skills: SkillCache::default(),
+            redactors: Default::default(),
             wecom: Some(WecomClient::new(config, tokens, Deadlines::default()).unwrap()),
             model: None,
             dify: None,

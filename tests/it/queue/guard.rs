@@ -311,6 +311,7 @@ async fn unknown_kinds_and_unreadable_payloads_die_with_a_sentence_each() {
         clock: Clock::system(),
         edc: EdcPool::default(),
         skills: SkillCache::default(),
+        redactors: Default::default(),
         wecom: None,
         model: None,
         dify: None,

@@ -47,6 +47,7 @@ async fn jobs(db: &TestDb, wecom: &FakeWecom) -> Arc<Jobs> {
         clock: Clock::system(),
         edc: EdcPool::default(),
         skills: SkillCache::default(),
+        redactors: Default::default(),
         wecom: Some(client),
         model: None,
         dify: None,

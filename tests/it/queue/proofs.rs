@@ -196,6 +196,7 @@ async fn rows_that_nobody_can_read_end_no_worker_and_say_why_they_died() {
         clock: Clock::system(),
         edc: EdcPool::default(),
         skills: SkillCache::default(),
+        redactors: Default::default(),
         wecom: None,
         model: None,
         dify: None,

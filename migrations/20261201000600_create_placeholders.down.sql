@@ -1,0 +1,1 @@
+DROP TABLE iit_schema.iit_placeholders;
