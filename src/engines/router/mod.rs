@@ -21,6 +21,7 @@ mod ids;
 mod intent;
 pub mod keyword;
 mod message;
+pub mod model;
 mod parts;
 mod quoted;
 mod reference;
