@@ -17,6 +17,8 @@
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
+//! | [`understand`] | what a message wants: at once, by the model, or by keywords |
+//! | [`consent`] | what is only proposed, and the yes to it |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
 //! | [`notice`] | telling people of a study something they did not ask for |
@@ -28,6 +30,7 @@
 pub mod answer;
 pub mod ask;
 pub mod cancel;
+pub mod consent;
 pub mod cron;
 pub mod mixed_ids;
 pub mod model;
@@ -43,6 +46,7 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod understand;
 pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;

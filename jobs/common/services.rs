@@ -7,6 +7,7 @@ use sqlx::PgPool;
 use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{edc::EdcPool, wecom::client::WecomClient},
+    engines::router::CONFIDENCE_THRESHOLD,
     queue::Wake,
     types::clock::Clock,
 };
@@ -36,6 +37,10 @@ pub struct Services {
 pub struct ConversationSettings {
     /// How long 他 still means the patient last spoken of.
     pub memory_idle: Duration,
+    /// How long the model may take to say what a message wants; then keywords decide.
+    pub routing_deadline: Duration,
+    /// Under this confidence the agent asks back instead of guessing; 0 to 1.
+    pub router_threshold: f64,
     /// In the demo every sender counts as a member of this project.
     pub open_project: Option<String>,
 }
@@ -44,6 +49,8 @@ impl Default for ConversationSettings {
     fn default() -> Self {
         Self {
             memory_idle: Duration::from_secs(30 * 60),
+            routing_deadline: Duration::from_secs(8),
+            router_threshold: CONFIDENCE_THRESHOLD,
             open_project: None,
         }
     }

@@ -70,6 +70,7 @@ impl Wiring {
                 "大模型客户端无法建立 the model client can't be built: {error:#}"
             ))
         })?;
+        let defaults = ConversationSettings::default();
         let services = Arc::new(Services {
             pool: pool.clone(),
             wake: wake.clone(),
@@ -80,7 +81,9 @@ impl Wiring {
             model,
             conversation: ConversationSettings {
                 open_project,
-                ..ConversationSettings::default()
+                routing_deadline: config.routing_deadline.unwrap_or(defaults.routing_deadline),
+                router_threshold: config.router_threshold.unwrap_or(defaults.router_threshold),
+                ..defaults
             },
         });
         Ok(Self {

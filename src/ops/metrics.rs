@@ -201,6 +201,10 @@ fn describe() {
         "Times this process found the provider in trouble for all."
     );
     histogram!("iit_llm_call_seconds", "One call, by how it ended.");
+    counter!(
+        "iit_router_messages_total",
+        "Messages understood: at once (certain), by the model, or by keywords and why."
+    );
     gauge!("iit_worker_slots", "Slots of this process.");
     histogram!(
         "iit_job_wait_seconds",
