@@ -22,6 +22,7 @@ mod postgres_choice;
 mod queue;
 mod readme;
 mod router;
+mod routing;
 mod rules;
 mod scenarios;
 mod skills;
