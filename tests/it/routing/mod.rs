@@ -2,6 +2,7 @@
 //! asked again, and what happens when it is slow, broken, fooled or gone.
 
 mod believed;
+mod evaluation;
 mod fallback;
 mod journal;
 
