@@ -26,6 +26,7 @@ use crate::{
     queue::{JobError, Lease, Settlement},
     store::{
         chat_runs::{self, ChatRun},
+        db,
         inbox::Message,
         llm::calls::{self, Call},
         runs::{self, RunState, Seen, Step},
@@ -186,8 +187,11 @@ type Heard = (Option<String>, Turn);
 impl Asking<'_> {
     /// The model's reading; the inner error says why there is none.
     async fn claims(&self, talk: &mut Talk) -> Result<Result<Vec<Claim>, Fallback>, JobError> {
+        // Not flushed by itself: the question's own commit is, before anything leaves.
+        let mut tx = db::begin_unflushed(&self.services.pool).await?;
+        chat_runs::begin(&mut tx, &self.run()).await?;
+        tx.commit().await?;
         let mut conn = self.services.pool.acquire().await?;
-        chat_runs::begin(&mut conn, &self.run()).await?;
         let run = chat_runs::get(&mut conn, talk.run).await?;
         if !run.is_some_and(|run| run.status == "running" && run.step_no == 0) {
             return Ok(Err(Fallback::Over));
