@@ -10,7 +10,8 @@ use super::{
         parts, reply,
         services::Services,
         study::Study,
-        understand::{self, understand},
+        understand::understand,
+        understood,
         whose::{Whose, whose_study},
     },
 };
@@ -142,7 +143,7 @@ impl Handle for Intent {
         if matches!(message.status.as_str(), "answered" | "failed") {
             return Ok(());
         }
-        understand::give_up(settlement, &message, why).await?;
+        understood::give_up(settlement, &message, why).await?;
         let text = "抱歉，遇到了一些技术问题，这条消息没有处理成功。请稍后重试或联系管理员。";
         reply::reply(services, settlement, &message, text, &[], "failed").await
     }

@@ -18,6 +18,7 @@
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`understand`] | what a message wants: at once, by the model, or by keywords |
+//! | [`understood`] | what came of that, written with the message |
 //! | [`consent`] | what is only proposed, and the yes to it |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
@@ -47,6 +48,7 @@ pub mod steps;
 pub mod study;
 pub mod tokens;
 pub mod understand;
+pub mod understood;
 pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;

@@ -5,7 +5,6 @@
 //! the journal, so a crash after the answer asks nothing again. An answer that comes after the deadline is
 //! journaled like any other and used for nothing.
 
-use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -13,88 +12,32 @@ use super::{
     model::Model,
     services::Services,
     study::Study,
+    understood::{Fallback, Talk, Turn, Understood},
 };
 use crate::{
     adapters::llm::{ChatRequest, Format},
     engines::router::{
-        self, Conversation, Routing,
+        self, Conversation,
         model::{
             self as reading, ANSWER_TOKENS, Claim, Context, Opening, PROMPT_VERSION, Said, TRIES,
             schema,
         },
     },
-    queue::{JobError, Lease, Settlement},
+    queue::{JobError, Lease},
     store::{
         chat_runs::{self, ChatRun},
         db,
         inbox::Message,
         llm::calls::{self, Call},
-        runs::{self, RunState, Seen, Step},
         trace::{self, Entry},
     },
     types::{ids::RunId, text::without_nul},
 };
 
 /// The thread of the transcript, and the node of the steps.
-const THREAD: &str = "route";
+pub(super) const THREAD: &str = "route";
 /// Questions of one step, when the first was turned away or met a fault that passes.
 const ASKS: usize = 2;
-
-/// A message understood, and what is to be written about it.
-pub struct Understood {
-    /// What it wants.
-    pub routing: Routing,
-    talk: Option<Talk>,
-}
-
-/// What was asked and answered, to be written with the message.
-struct Talk {
-    run: RunId,
-    steps: Vec<Turn>,
-    /// Every answer of the run so far, those an earlier attempt heard included.
-    replies: Vec<String>,
-    why: Option<Fallback>,
-    started_at: DateTime<Utc>,
-}
-
-/// What came of one step.
-struct Turn {
-    outcome: &'static str,
-    calls: i32,
-    tokens: i64,
-}
-
-/// Why the keyword router decided although there is a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fallback {
-    /// The study's data may not go to this model.
-    NotAllowed,
-    /// No answer within the routing deadline.
-    Deadline,
-    /// The provider is in trouble, refuses, or is left alone for a while.
-    Unavailable,
-    /// A budget is used up, or the breaker waits for a person.
-    Withheld,
-    /// No answer that could be used, the repair included.
-    Unusable,
-    /// The run ended another way: a person took the message up again.
-    Over,
-}
-
-impl Fallback {
-    /// The word in metrics and step rows.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotAllowed => "not_allowed",
-            Self::Deadline => "deadline",
-            Self::Unavailable => "unavailable",
-            Self::Withheld => "withheld",
-            Self::Unusable => "unusable",
-            Self::Over => "over",
-        }
-    }
-}
 
 /// Understands `text`, which `message` brought.
 ///
@@ -355,7 +298,7 @@ impl Asking<'_> {
     }
 }
 
-fn step_of(no: usize) -> i32 {
+pub(super) fn step_of(no: usize) -> i32 {
     i32::try_from(no).unwrap_or(i32::MAX)
 }
 
@@ -373,107 +316,4 @@ fn parts(said: &[Entry]) -> Vec<Said<'_>> {
             }
         })
         .collect()
-}
-
-impl Talk {
-    fn fall_back(&mut self, why: Fallback) {
-        self.why = Some(why);
-        // After two answers that can't be used, the second step is the end.
-        if why != Fallback::Unusable || self.steps.is_empty() {
-            self.steps.push(Turn {
-                outcome: "fallback",
-                calls: 0,
-                tokens: 0,
-            });
-        }
-    }
-}
-
-impl Understood {
-    /// Writes the run's steps and its end, in the settlement that writes what was understood.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn write(&self, settlement: &mut Settlement, lease: &Lease) -> Result<(), JobError> {
-        let talk = match &self.talk {
-            Some(talk) if talk.why != Some(Fallback::Over) => talk,
-            _ => return Ok(()),
-        };
-        let conn = settlement.conn();
-        // The run is begun unless the deadline passed before it could be.
-        if chat_runs::get(conn, talk.run).await?.is_none() {
-            return Ok(());
-        }
-        let kept = trace::thread(conn, talk.run, THREAD).await?;
-        let heard = kept.iter().filter(|entry| entry.kind == "reply").count();
-        let missing = talk.replies.iter().skip(heard);
-        let mut said: Vec<Entry> = missing
-            .map(|text| Entry::new("reply", text.clone()))
-            .collect();
-        let note = talk
-            .why
-            .map(|why| format!("改由关键词识别：{}", why.as_str()));
-        said.extend(note.clone().map(|note| Entry::new("note", note)));
-        let last = talk.steps.len().saturating_sub(1);
-        trace::append(conn, talk.run, step_of(last), THREAD, &said).await?;
-        let rows: Vec<Step> = talk
-            .steps
-            .iter()
-            .enumerate()
-            .map(|(no, turn)| Step {
-                run: talk.run,
-                no: step_of(no),
-                node: THREAD.to_owned(),
-                outcome: turn.outcome.to_owned(),
-                note: note.clone().filter(|_| no == last),
-                findings: Vec::new(),
-                attempt: lease.attempt,
-                job: Some(lease.job),
-                started_at: talk.started_at,
-                committed_at: None,
-                llm_calls: turn.calls,
-            })
-            .collect();
-        runs::append_steps(conn, &rows).await?;
-        for (no, turn) in talk.steps.iter().enumerate() {
-            let seen = Seen {
-                tokens: turn.tokens,
-                ..Seen::default()
-            };
-            let to = if no < last {
-                RunState::At {
-                    node: THREAD.to_owned(),
-                    walk: serde_json::Value::Null,
-                }
-            } else {
-                RunState::Ended {
-                    final_state: turn.outcome.to_owned(),
-                    standing: "clean".to_owned(),
-                }
-            };
-            let moved = runs::advance(conn, talk.run, step_of(no), &to, 0, &seen).await?;
-            if !moved {
-                return Err(JobError::LostLease);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Ends the run of a message that is given up.
-///
-/// # Errors
-/// The database failed.
-pub async fn give_up(
-    settlement: &mut Settlement,
-    message: &Message,
-    why: &str,
-) -> Result<(), JobError> {
-    let failed = RunState::Failed {
-        final_state: "failed".to_owned(),
-        error: why.to_owned(),
-    };
-    let run = RunId(message.id.0);
-    runs::advance(settlement.conn(), run, 0, &failed, 0, &Seen::default()).await?;
-    Ok(())
 }

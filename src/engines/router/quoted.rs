@@ -1,7 +1,11 @@
 //! Words that are somebody else's: in quotation marks, or told after 病历写着. A command among them is not
 //! the person's own and is only proposed.
 
-use super::message::{Message, patterns};
+use super::{
+    command::command,
+    cues::Cue,
+    message::{Message, patterns},
+};
 
 patterns! {
     /// Quotation marks with what stands between them; the agent's own 编号「…」 is none.
@@ -29,7 +33,11 @@ pub(super) fn holds(message: &Message, start: usize, end: usize) -> bool {
         || IN_MARKS
             .find_iter(plain)
             .any(|hit| meets(hit.start(), hit.end()))
-        || TOLD.find(plain).is_some_and(|hit| hit.start() < end)
+        || TOLD.find_iter(plain).any(|hit| {
+            // 核查P001的数据显示是否正确: nothing is commanded by what follows.
+            let told = plain.get(hit.end()..end).unwrap_or_default();
+            matches!(command(told, true).0, Some(Cue::Check | Cue::Write))
+        })
 }
 
 #[cfg(test)]
@@ -69,6 +77,7 @@ mod tests {
             "对全项目做质控",
             "患者编号：01-703-1042，入排再过一遍",
             "P001病历再质控一遍",
+            "核查P001的数据显示是否正确",
         ] {
             assert!(!is_quoted(text), "{text}");
         }

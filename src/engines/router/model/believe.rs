@@ -193,14 +193,12 @@ impl Reading<'_> {
     fn command(&self, claim: &Claim, draft: &Draft, without: &[String]) -> Intent {
         let mut draft = draft.clone();
         // What our own reader takes for a change is no check, whatever the model says.
-        draft.write |= self.keyword.iter().any(|other| {
-            other.wishes_write
-                && other
-                    .entities
-                    .record_ids
-                    .iter()
-                    .all(|id| draft.subject.ids.contains(id))
-        }) && self.sole;
+        draft.write |= self.keyword.iter().any(|own| {
+            own.wishes_write
+                && self
+                    .place(own)
+                    .is_some_and(|(from, to)| from < draft.end && draft.start < to)
+        });
         let mut intent = self.finished(claim, &draft, without);
         if intent.clarification.is_some() {
             return intent;
@@ -379,6 +377,13 @@ impl Reading<'_> {
         ask_what(self.message, question, choices, draft.subject.ids.clone())
     }
 
+    /// Where the part of the message stands that our own reader took an intent from.
+    fn place(&self, own: &Intent) -> Option<(usize, usize)> {
+        let text = Message::new(&own.text);
+        let at = self.message.plain().find(text.plain())?;
+        Some((at, at + text.plain().len()))
+    }
+
     /// A command in a part of the message the model says nothing about is proposed: a request must not be
     /// lost.
     fn add_what_was_passed_over(&self, claims: &[Claim], intents: &mut Vec<Intent>) {
@@ -387,11 +392,9 @@ impl Reading<'_> {
             if !is_command || intents.len() >= super::MAX_INTENTS {
                 continue;
             }
-            let text = Message::new(&own.text);
-            let Some(at) = self.message.plain().find(text.plain()) else {
+            let Some((at, end)) = self.place(own) else {
                 continue;
             };
-            let end = at + text.plain().len();
             let seen = claims.iter().any(|claim| {
                 let spans = self.within(claim.span).map(|p| (p.start, p.end));
                 spans

@@ -164,6 +164,16 @@ fn a_change_the_model_overlooks_is_still_a_change() {
     let message = "把P001的年龄改成45";
     let intents = alone(message, json!([claim("QC_TASK", message, &["P001"])]));
     assert!(intents[0].wishes_write);
+    let message = "把P001的体重改成60，然后重新质控他";
+    let intents = alone(
+        message,
+        json!([
+            claim("QC_TASK", "把P001的体重改成60", &["P001"]),
+            claim("QC_TASK", "然后重新质控他", &[]),
+        ]),
+    );
+    let writes: Vec<bool> = intents.iter().map(|i| i.wishes_write).collect();
+    assert_eq!(writes, [true, false]);
     let mut wish = claim("QA_QUERY", "P001应该是45岁才对", &["P001"]);
     wish["write"] = json!(true);
     let intents = alone("P001应该是45岁才对", json!([wish]));
