@@ -11,6 +11,8 @@ use super::{
         parts, reply,
         services::Services,
         study::Study,
+        understand::understand,
+        understood,
         whose::{Whose, whose_study},
     },
 };
@@ -109,19 +111,15 @@ impl Handle for Intent {
         }
         let study = Study::load(services, &mut conn, &project).await?;
         let skills = skills::active(&mut conn, &project, None).await?;
-        let routing = route(
-            services,
-            &mut conn,
-            &message,
-            &project,
-            &text,
-            pick.as_ref(),
-        )
-        .await?;
+        let memory =
+            Remembered::read(services, &mut conn, &message, &project, pick.as_ref()).await?;
         drop(conn);
+        let known = memory.known();
+        let understood = understand(services, lease, &study, &message, &text, &known).await?;
+        let routing = &understood.routing;
 
         let (parts, patient, pending) =
-            parts::answers(services, &study, &skills, &routing, &text).await?;
+            parts::answers(services, &study, &skills, routing, &text).await?;
         let mut settlement = end(services, lease).await?;
         if let Some(pick) = &pick {
             click::taken(&mut settlement, &message, pick).await?;
@@ -129,6 +127,8 @@ impl Handle for Intent {
         let conn = settlement.conn();
         let intents = serde_json::to_value(&routing.intents).context("writing the intents")?;
         inbox::understood(conn, message.id, Some(&project), &intents, routing.degraded).await?;
+        understood.write(&mut settlement, lease).await?;
+        let conn = settlement.conn();
         conversations::log(
             conn,
             &project,
@@ -164,7 +164,7 @@ impl Handle for Intent {
         services: &Services,
         _lease: &Lease,
         settlement: &mut Settlement,
-        _why: &str,
+        why: &str,
     ) -> Result<(), JobError> {
         let Some(message) = inbox::get(settlement.conn(), self.message).await? else {
             return Ok(());
@@ -172,6 +172,7 @@ impl Handle for Intent {
         if matches!(message.status.as_str(), "answered" | "failed") {
             return Ok(());
         }
+        understood::give_up(settlement, &message, why).await?;
         let text = "抱歉，遇到了一些技术问题，这条消息没有处理成功。请稍后重试或联系管理员。";
         reply::reply(services, settlement, &message, text, &[], "failed").await
     }
@@ -280,45 +281,60 @@ async fn no_text(
     Ok(settlement.commit().await?)
 }
 
-/// The seam of the routers: a model-driven one will answer here first.
-async fn route(
-    services: &Services,
-    conn: &mut sqlx::PgConnection,
-    message: &Message,
-    project: &str,
-    text: &str,
-    pick: Option<&Pick>,
-) -> Result<router::Routing, JobError> {
-    let idle = services.conversation.memory_idle.as_secs_f64() / 60.0;
-    let conversation = conversations::get(conn, project, &message.sender, idle).await?;
-    let turns = i64::try_from(router::HISTORY_TURNS * 2).unwrap_or(6);
-    let history: Vec<Turn> = conversations::history(conn, project, &message.sender, turns)
-        .await?
-        .into_iter()
-        .map(|(role, text)| Turn {
-            role: if role == "user" {
-                Speaker::User
-            } else {
-                Speaker::Assistant
-            },
-            text,
+/// What is known of a conversation, as it is kept.
+struct Remembered {
+    kept: conversations::Conversation,
+    history: Vec<Turn>,
+    pending: Option<Clarification>,
+}
+
+impl Remembered {
+    async fn read(
+        services: &Services,
+        conn: &mut sqlx::PgConnection,
+        message: &Message,
+        project: &str,
+        pick: Option<&Pick>,
+    ) -> Result<Self, JobError> {
+        let idle = services.conversation.memory_idle.as_secs_f64() / 60.0;
+        let mut kept = conversations::get(conn, project, &message.sender, idle).await?;
+        let turns = i64::try_from(router::HISTORY_TURNS * 2).unwrap_or(6);
+        let history = conversations::history(conn, project, &message.sender, turns)
+            .await?
+            .into_iter()
+            .map(|(role, text)| Turn {
+                role: if role == "user" {
+                    Speaker::User
+                } else {
+                    Speaker::Assistant
+                },
+                text,
+            })
+            .collect();
+        // A question this version can't read any more is simply not pending.
+        let pending = kept
+            .pending
+            .take()
+            .and_then(|value| serde_json::from_value(value).ok())
+            .map(|pending| click::only_the_picked(pending, pick));
+        Ok(Self {
+            kept,
+            history,
+            pending,
         })
-        .collect();
-    // A question this version can't read any more is simply not pending.
-    let pending: Option<Clarification> = conversation
-        .pending
-        .and_then(|value| serde_json::from_value(value).ok())
-        .map(|pending| click::only_the_picked(pending, pick));
-    let known = Conversation {
-        history: &history,
-        memory: Memory {
-            last_patient: conversation.last_patient.as_deref(),
-            last_patient_at: conversation.last_patient_at,
-            fresh: conversation.fresh,
-        },
-        pending: pending.as_ref(),
-    };
-    Ok(router::keyword::route(text, &known))
+    }
+
+    fn known(&self) -> Conversation<'_> {
+        Conversation {
+            history: &self.history,
+            memory: Memory {
+                last_patient: self.kept.last_patient.as_deref(),
+                last_patient_at: self.kept.last_patient_at,
+                fresh: self.kept.fresh,
+            },
+            pending: self.pending.as_ref(),
+        }
+    }
 }
 
 /// Takes a message up again whose job died. Returns whether it had failed.

@@ -22,7 +22,7 @@ use super::{
     },
 };
 use crate::{
-    adapters::llm::{ChatRequest, Format, Reply},
+    adapters::llm::{ChatRequest, Format, Reply, ToolCall},
     engines::{
         react::{
             self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts, thread,
@@ -287,14 +287,15 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
         Next::Stop(end) => return Ok(Turn::of(Came::Stopped(end))),
         Next::Turn { last, max_tokens } => (last, max_tokens),
     };
-    let (reply, llm_calls, tokens) =
+    let (reply, hidden, llm_calls, tokens) =
         match model_says(services, lease, at_hand, last.is_some(), max_tokens).await? {
             Asked::Unavailable(why) => return Ok(Turn::of(Came::NoModel(why))),
             Asked::Reply {
                 reply,
+                hidden,
                 calls,
                 tokens,
-            } => (reply, calls, tokens),
+            } => (reply, hidden, calls, tokens),
         };
     let writes = |name: &str| services.tools.effect(name) == Some(Effect::Propose);
     let mut turn = Turn {
@@ -309,13 +310,22 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
             let asked = asked(said, &reply, wanted);
             let refused = calls::refusals(said, &asked.calls);
             let record = run.record.as_deref();
+            // The transcript keeps what the model wrote; the tools get what it means.
+            let meant: Vec<ToolCall> = asked
+                .calls
+                .iter()
+                .map(|call| ToolCall {
+                    arguments: hidden.restore_json(&call.arguments),
+                    ..call.clone()
+                })
+                .collect();
             let made = tool_calls::make(
                 services,
                 lease,
                 study,
                 Caller::React,
                 record,
-                &asked.calls,
+                &meant,
                 &refused,
             )
             .await?;
@@ -343,11 +353,15 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
         }
         Decision::Answer(text) => {
             let text = without_nul(&text).0;
-            let unverified = Evidence::of(said, study.today).unverified(&text);
+            // A placeholder's number is no figure.
+            let unverified = Evidence::of(said, study.today).unverified(&hidden.mask(&text));
             let was_told = said
                 .iter()
                 .any(|one| matches!(one, Said::Correction(text) if decide::is_about_figures(text)));
             turn.said.push(Said::Reply(text.clone()));
+            let reader = run.asked_by.as_deref();
+            let may_see = study.project.file.may_see_identifiers(reader);
+            let text = hidden.shown(&text, may_see);
             turn.came = if unverified.is_empty() || was_told || last.is_some() {
                 Came::Answer(text, unverified)
             } else {
@@ -377,6 +391,7 @@ async fn model_says(
     if let Err(why) = model.may_see(limits) {
         return Ok(Asked::Unavailable(why));
     }
+    let redactor = services.redactor(study).await?;
     let tools = match last {
         true => Vec::new(),
         false => services.tools.specs(Caller::React, None),
@@ -400,6 +415,7 @@ async fn model_says(
             i64::from(limits.run_max_tokens),
         ),
         day_limits: model.day_limits(limits),
+        redactor: &redactor,
     };
     match ask(services, model, lease, &question).await {
         Err(JobError::Snooze(wait)) if !wait.is_zero() => {
@@ -415,15 +431,11 @@ async fn model_says(
 }
 
 /// The model's message as the thread keeps it.
-fn asked(
-    said: &[Said],
-    reply: &Reply,
-    wanted: Vec<crate::adapters::llm::ToolCall>,
-) -> thread::Asked {
+fn asked(said: &[Said], reply: &Reply, wanted: Vec<ToolCall>) -> thread::Asked {
     let clean = |text: &str| without_nul(text).0;
     let calls = calls::with_own_ids(said, wanted)
         .into_iter()
-        .map(|call| crate::adapters::llm::ToolCall {
+        .map(|call| ToolCall {
             id: clean(&call.id),
             name: clean(&call.name),
             arguments: clean(&call.arguments),

@@ -15,6 +15,7 @@ mod dice;
 mod drain;
 mod growth;
 mod held;
+mod intent;
 mod load;
 mod machine;
 mod peers;
@@ -77,6 +78,7 @@ enum Name {
     Webhook,
     Start,
     Reply,
+    Intent,
     Batch,
     Drain,
     Steps,
@@ -145,6 +147,7 @@ async fn measure(name: Name, bench: &Bench) -> Result<(Vec<Figure>, Option<Compa
         Name::Webhook => webhook::measure(bench).await?,
         Name::Start => start::measure(bench).await?,
         Name::Reply => reply::measure(bench).await?,
+        Name::Intent => intent::measure(bench).await?,
         Name::Batch => batch::measure(bench).await?,
         Name::Drain => drain::measure(bench).await?,
         Name::Steps => steps::measure(bench).await?,

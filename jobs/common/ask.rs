@@ -117,8 +117,8 @@ pub async fn ask(
             "同一问题已向大模型提问 {asks} 次均无答复"
         )));
     }
-    let name = model.client.model();
-    let sealed = redaction::seal(&question.request, name, question.redactor, &mut hidden);
+    let body = |request: &ChatRequest| model.client.body(request).to_string();
+    let sealed = redaction::seal(&question.request, body, question.redactor, &mut hidden);
     let mut request = match sealed {
         Ok(sealed) => sealed,
         Err(why) => {

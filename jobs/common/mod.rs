@@ -21,6 +21,9 @@
 //! | [`answer`] | the words of a QC answer |
 //! | [`which_skills`] | which skills a message asks for |
 //! | [`click`] | from a click on a card to the choice it made |
+//! | [`understand`] | what a message wants: at once, by the model, or by keywords |
+//! | [`understood`] | what came of that, written with the message |
+//! | [`consent`] | what is only proposed, and the yes to it |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
 //! | [`proposals`] | what a skill's tools proposed, written with their step |
@@ -34,6 +37,7 @@ pub mod answer;
 pub mod ask;
 pub mod cancel;
 pub mod click;
+pub mod consent;
 pub mod cron;
 pub mod mixed_ids;
 pub mod model;
@@ -54,6 +58,8 @@ pub mod steps;
 pub mod study;
 pub mod tokens;
 pub mod tool_calls;
+pub mod understand;
+pub mod understood;
 pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;

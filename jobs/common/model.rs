@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The configured model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Model {
     /// One call.
     pub client: LlmClient,
@@ -22,6 +22,8 @@ pub struct Model {
     pub price: Price,
     /// How long a call may take.
     pub timeout: Duration,
+    /// The model that reads messages, where it is another.
+    intents: Option<LlmClient>,
     host: String,
     external: bool,
     tokens_per_day: i64,
@@ -39,11 +41,25 @@ impl Model {
             provider: config.provider(),
             price: config.price,
             timeout: config.timeout,
+            intents: config
+                .of_intents()
+                .map(|c| LlmClient::new(&c))
+                .transpose()?,
             host: config.host().to_owned(),
             external: config.is_external(),
             tokens_per_day: config.tokens_per_day,
             cost_per_day: config.cost_per_day,
         })
+    }
+
+    /// The model that reads messages: the same endpoint, limits and prices, perhaps another name.
+    #[must_use]
+    pub fn for_intents(&self) -> Self {
+        let client = self.intents.as_ref().unwrap_or(&self.client).clone();
+        Self {
+            client,
+            ..self.clone()
+        }
     }
 
     /// Whether a study's data may go to this model. `Err` says why not, for people.

@@ -1,9 +1,9 @@
 //! From what a message wants to the parts of its reply: said at once, or worked for.
 
 use super::{
+    consent,
     mixed_ids::doubt,
-    protocol_reply,
-    questions,
+    protocol_reply, questions,
     records::{self, Named},
     services::Services,
     starts,
@@ -111,9 +111,16 @@ pub async fn answers(
             continue;
         }
         let part = match intent.kind {
-            IntentKind::QcTask if intent.wishes_write => Part::say(
-                "修改数据须先生成修改建议、经有权限的人批准后才能写入；当前版本尚不能生成修改建议，未做任何改动。",
-            ),
+            IntentKind::QcTask
+            | IntentKind::QaQuery
+            | IntentKind::ProtocolQa
+            | IntentKind::Report
+                if intent.wishes_write =>
+            {
+                let (part, question) = consent::change(intent, &named, skills);
+                asked.extend(question);
+                part
+            }
             IntentKind::QcTask if skills.is_empty() => Part::say(
                 "本项目还没有启用任何质控技能。请数据管理员用 `iit skills apply` 启用后再试。",
             ),
@@ -128,7 +135,8 @@ pub async fn answers(
                 None => Part::Records(named.found, chosen(&about, skills)),
                 Some((text, question)) => {
                     if !named.found.is_empty() {
-                        parts.push(Part::Records(named.found.clone(), chosen(&about, skills)));
+                        let found = Part::Records(named.found.clone(), chosen(&about, skills));
+                        parts.push(with_consent(intent, found, skills, &mut asked));
                     }
                     let question = question.map(|question| keep_kind(&question, message));
                     let chips = question.as_ref().map(chips_of).unwrap_or_default();
@@ -139,25 +147,6 @@ pub async fn answers(
             IntentKind::Help => Part::say(texts::help()),
             IntentKind::OutOfScope => Part::say(texts::out_of_scope()),
             IntentKind::Feedback => Part::say(texts::feedback_noted()),
-            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report
-                if intent.wishes_write =>
-            {
-                let chips = questions::change_chips(&intent.text);
-                let question = Clarification {
-                    question: texts::write_goes_through_sop().to_owned(),
-                    choices: chips
-                        .into_iter()
-                        .map(|chip| router::Choice {
-                            label: chip.label,
-                            text: chip.text,
-                        })
-                        .collect(),
-                    resume: None,
-                };
-                let part = ask(&question);
-                asked.push(question);
-                part
-            }
             IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => Part::Reason {
                 question: Question {
                     text: intent.text.clone(),
@@ -169,9 +158,24 @@ pub async fn answers(
             },
             IntentKind::Unclear => Part::say(texts::what_do_you_need()),
         };
-        parts.push(part);
+        parts.push(with_consent(intent, part, skills, &mut asked));
     }
     Ok((parts, patient, one_question(asked)))
+}
+
+/// The part, or the question whether to start it.
+fn with_consent(
+    intent: &router::Intent,
+    part: Part,
+    skills: &[StoredSkill],
+    questions: &mut Vec<Clarification>,
+) -> Part {
+    let Some(question) = consent::wanted(intent, &part, skills) else {
+        return part;
+    };
+    let asked = ask(&question);
+    questions.push(question);
+    asked
 }
 
 /// The question that now waits. Several in one reply are numbered through, so they wait as one: a typed
@@ -218,7 +222,7 @@ fn ask(clarification: &Clarification) -> Part {
     }
 }
 
-fn chips_of(clarification: &Clarification) -> Vec<Chip> {
+pub(super) fn chips_of(clarification: &Clarification) -> Vec<Chip> {
     clarification
         .choices
         .iter()

@@ -7,6 +7,7 @@ use sqlx::PgPool;
 use super::{model::Model, privacy::Redactors, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{dify::DifyClient, edc::EdcPool, wecom::client::WecomClient},
+    engines::router::CONFIDENCE_THRESHOLD,
     queue::Wake,
     tools::{Registry, Snapshots},
     types::clock::Clock,
@@ -49,6 +50,10 @@ pub struct ConversationSettings {
     pub memory_idle: Duration,
     /// After how long a person is told that the reply takes its time; zero = never.
     pub progress_after: Duration,
+    /// How long the model may take to say what a message wants; then keywords decide.
+    pub routing_deadline: Duration,
+    /// Under this confidence the agent asks back instead of guessing; 0 to 1.
+    pub router_threshold: f64,
     /// In the demo every sender counts as a member of this project.
     pub open_project: Option<String>,
 }
@@ -58,6 +63,8 @@ impl Default for ConversationSettings {
         Self {
             memory_idle: Duration::from_secs(30 * 60),
             progress_after: Duration::from_secs(5),
+            routing_deadline: Duration::from_secs(8),
+            router_threshold: CONFIDENCE_THRESHOLD,
             open_project: None,
         }
     }

@@ -26,6 +26,10 @@ pub struct Config {
     pub llm: Option<LlmConfig>,
     /// `DIFY_*`; `None` when neither address nor key is set.
     pub dify: Option<DifyConfig>,
+    /// `IIT_ROUTING_DEADLINE_S`; `None` = the default.
+    pub routing_deadline: Option<Duration>,
+    /// `IIT_ROUTER_THRESHOLD`; `None` = the default.
+    pub router_threshold: Option<f64>,
     /// `IIT_WORKER_CONCURRENCY`, `IIT_LEASE_S`
     pub worker: WorkerSettings,
     /// `IIT_PROGRESS_AFTER_S`
@@ -66,6 +70,9 @@ impl Config {
             wecom: WecomConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
             llm,
             dify: DifyConfig::from_lookup(get).map_err(|e| Failure::Usage(e.to_string()))?,
+            routing_deadline: number(&get, "IIT_ROUTING_DEADLINE_S", 0.1, 60.0)?
+                .map(Duration::from_secs_f64),
+            router_threshold: number(&get, "IIT_ROUTER_THRESHOLD", 0.0, 1.0)?,
             worker: WorkerSettings {
                 concurrency: number(&get, "IIT_WORKER_CONCURRENCY", 1, 256)?
                     .unwrap_or(defaults.concurrency),
@@ -110,9 +117,10 @@ fn number<T: FromStr + PartialOrd + std::fmt::Display + Copy>(
     least: T,
     most: T,
 ) -> Result<Option<T>, Failure> {
-    let wanted = format!("a whole number from {least} to {most}");
+    let wanted = format!("a number from {least} to {most}");
     match parsed::<T>(get, name, &wanted)? {
-        Some(value) if value < least || value > most => Err(Failure::Usage(format!(
+        // NaN is no number either.
+        Some(value) if !(least..=most).contains(&value) => Err(Failure::Usage(format!(
             "{name} 应在 {least} 到 {most} 之间，现为 {value} ({name} must be {wanted})"
         ))),
         other => Ok(other),
@@ -156,6 +164,9 @@ mod tests {
             ("IIT_WORKER_CONCURRENCY", "many"),
             ("IIT_LEASE_S", "-3"),
             ("IIT_JOB_HISTORY_DAYS", "forever"),
+            ("IIT_ROUTING_DEADLINE_S", "0"),
+            ("IIT_ROUTING_DEADLINE_S", "NaN"),
+            ("IIT_ROUTER_THRESHOLD", "1.5"),
             ("IIT_METRICS_BIND", "9090"),
             ("WECOM_CORP_ID", "ww1"),
         ] {

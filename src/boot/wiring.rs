@@ -80,6 +80,7 @@ impl Wiring {
                 "Dify 客户端无法建立 the Dify client can't be built: {error:#}"
             ))
         })?;
+        let defaults = ConversationSettings::default();
         let services = Arc::new(Services {
             pool: pool.clone(),
             wake: wake.clone(),
@@ -96,7 +97,9 @@ impl Wiring {
             conversation: ConversationSettings {
                 open_project,
                 progress_after: config.progress_after,
-                ..ConversationSettings::default()
+                routing_deadline: config.routing_deadline.unwrap_or(defaults.routing_deadline),
+                router_threshold: config.router_threshold.unwrap_or(defaults.router_threshold),
+                ..defaults
             },
         });
         Ok(Self {

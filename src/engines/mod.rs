@@ -1,9 +1,7 @@
-//! Decisions without I/O: rules, soft rules, SOP, router, passages of documents.
+//! Decisions without I/O: rules, soft rules, SOP, router, ReAct, redaction, passages of documents.
 
 pub mod protocol;
 pub mod react;
-//! Decisions without I/O: rules, soft rules, SOP, router, redaction.
-
 pub mod redaction;
 pub mod router;
 pub mod rules;

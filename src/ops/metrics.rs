@@ -205,6 +205,10 @@ fn describe() {
         "iit_tool_call_seconds",
         "One call of a tool, by how it ended."
     );
+    counter!(
+        "iit_router_messages_total",
+        "Messages understood: at once (certain), by the model, or by keywords and why."
+    );
     gauge!("iit_worker_slots", "Slots of this process.");
     histogram!(
         "iit_job_wait_seconds",

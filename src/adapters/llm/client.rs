@@ -7,6 +7,8 @@ use async_openai::{
 };
 use secrecy::ExposeSecret;
 
+use serde_json::Value;
+
 use super::{
     config::LlmConfig,
     error::LlmError,
@@ -80,10 +82,16 @@ impl LlmClient {
         &self.profile
     }
 
+    /// `request` as it is sent to this model.
+    #[must_use]
+    pub fn body(&self, request: &ChatRequest) -> Value {
+        wire::body(request, &self.model, &self.profile)
+    }
+
     /// SHA-256 of `request` as it is sent to this model, in hex.
     #[must_use]
     pub fn hash(&self, request: &ChatRequest) -> String {
-        wire::hash(&wire::body(request, &self.model, &self.profile))
+        wire::hash(&self.body(request))
     }
 
     /// Asks once. `key` goes along as `Idempotency-Key`, for servers that know it and for their logs.
@@ -98,7 +106,7 @@ impl LlmClient {
             .header("Idempotency-Key", key)
             .map_err(error_of)?;
         let kept: Kept = chat
-            .create_byot(wire::body(request, &self.model, &self.profile))
+            .create_byot(self.body(request))
             .await
             .map_err(error_of)?;
         match Reply::read(&kept.body, request.max_tokens) {

@@ -19,7 +19,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const DEFAULT_TOKENS_PER_DAY: i64 = 20_000_000;
 
 /// The model's settings, checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LlmConfig {
     /// `LLM_BASE_URL`, without a trailing slash; `/chat/completions` follows.
     pub base_url: Url,
@@ -27,6 +27,8 @@ pub struct LlmConfig {
     pub api_key: Option<SecretString>,
     /// `LLM_MODEL`
     pub model: String,
+    /// `LLM_INTENT_MODEL`: reads messages, when it is another than `model`.
+    pub intent_model: Option<String>,
     /// `LLM_TIMEOUT_S`: from the question to the last byte of the answer.
     pub timeout: Duration,
     /// Until the connection stands.
@@ -121,6 +123,7 @@ impl LlmConfig {
             base_url,
             api_key: get("LLM_API_KEY").map(SecretString::from),
             model,
+            intent_model: get("LLM_INTENT_MODEL"),
             timeout: Duration::from_secs(timeout.unwrap_or(DEFAULT_TIMEOUT_S)),
             price: Price {
                 input: money(&get, "LLM_PRICE_INPUT")?.unwrap_or_default(),
@@ -129,6 +132,19 @@ impl LlmConfig {
             tokens_per_day: tokens_per_day.unwrap_or(DEFAULT_TOKENS_PER_DAY),
             cost_per_day: cost_per_day.map(micro_yuan),
         }))
+    }
+
+    /// The settings of the model that reads messages, when it is another one.
+    #[must_use]
+    pub fn of_intents(&self) -> Option<Self> {
+        let model = self
+            .intent_model
+            .clone()
+            .filter(|name| *name != self.model)?;
+        Some(Self {
+            model,
+            ..self.clone()
+        })
     }
 
     /// The endpoint as people and the breaker know it: no user, no password, no query.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::thread::{Given, Question, Said, Turn};
 use crate::{
     adapters::llm::{Message, Role, ToolCall},
+    engines::redaction,
     types::text::ellipsis,
 };
 
@@ -27,7 +28,8 @@ const LAST: &str = "（不能再调用工具了。请只用已有的结果回答
 #[must_use]
 pub fn system(study: &str, today: NaiveDate) -> String {
     format!(
-        "你是临床研究“{study}”的数据助手，用工具查到的数据回答研究人员的问题。今天是 {today}。\n{RULES}"
+        "你是临床研究“{study}”的数据助手，用工具查到的数据回答研究人员的问题。今天是 {today}。\n{RULES}\n{}",
+        redaction::NOTE
     )
 }
 

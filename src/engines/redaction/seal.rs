@@ -31,7 +31,7 @@ pub enum NotSealed {
 /// [`NotSealed`]: nothing may be sent.
 pub fn seal(
     request: &ChatRequest,
-    model: &str,
+    body: impl Fn(&ChatRequest) -> String,
     redactor: &Redactor,
     hidden: &mut Hidden,
 ) -> Result<ChatRequest, NotSealed> {
@@ -53,7 +53,7 @@ pub fn seal(
     if missing {
         return Err(RedactorFault::Unusable.into());
     }
-    match left_in_body(&sealed.body(model).to_string(), redactor, hidden) {
+    match left_in_body(&body(&sealed), redactor, hidden) {
         Some(kind) => Err(NotSealed::Left(kind)),
         None => Ok(sealed),
     }

@@ -61,7 +61,7 @@ pub(super) fn read(message: &Message, pending: &Clarification) -> Answer {
     let yes_choice = pending
         .choices
         .iter()
-        .find(|choice| choice.label.starts_with('是'));
+        .find(|choice| choice.label.starts_with('是') || choice.label == texts::CONFIRM);
     if let Some(choice) = yes_choice {
         if YES.is_match(text) {
             return chosen(choice);

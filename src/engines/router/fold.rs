@@ -9,7 +9,8 @@ use super::{
     message::Message,
     parts::Part,
     resolve,
-    resolve::{Draft, Subject, ask_what, choice},
+    resolve::{Draft, ask_what, choice},
+    subject::{Subject, subject_of},
     texts,
 };
 
@@ -59,7 +60,7 @@ impl<'a> Folding<'a> {
 
     /// Reads the next clause.
     pub(super) fn take(&mut self, part: Part) {
-        let subject = self.subject_of(&part);
+        let subject = subject_of(&part, &mut self.subject, &self.conversation.memory);
         let forbidden = std::mem::replace(&mut self.forbidden, part.forbids);
         let cue = match part.cue {
             Cue::Unknown if part.needs_patient => Cue::Data { asks: true },
@@ -94,41 +95,6 @@ impl<'a> Folding<'a> {
             self.without.extend(part.without.iter().cloned());
         }
         self.last_cue = Some(cue);
-    }
-
-    /// Whom a clause is about: those it names, those its 他 stands for, else those named before.
-    fn subject_of(&mut self, part: &Part) -> Subject {
-        let mut subject = Subject {
-            trouble: part.trouble.clone(),
-            plural: part.plural,
-            ..Subject::default()
-        };
-        if let Some(span) = part.reference {
-            let before = &self.subject.ids;
-            match (before.as_slice(), self.conversation.memory.resolved()) {
-                ([one], _) => subject.ids.push(one.clone()),
-                ([], Some(id)) if self.subject.unresolved.is_none() => {
-                    subject.ids.push(resolve::normal(id));
-                }
-                ([], _) => subject.unresolved = Some(span),
-                (several, _) => {
-                    subject.ids = several.to_vec();
-                    subject.unresolved = Some(span);
-                }
-            }
-        }
-        for id in &part.ids {
-            if !subject.ids.contains(id) {
-                subject.ids.push(id.clone());
-            }
-        }
-        subject.own = !part.ids.is_empty() || part.reference.is_some() || part.trouble.is_some();
-        if subject.own {
-            self.subject = subject.clone();
-        } else if part.plural {
-            self.subject = Subject::default();
-        }
-        subject
     }
 
     /// A clause that only names somebody: one more of a list, or the subject of what follows.

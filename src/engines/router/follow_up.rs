@@ -7,7 +7,8 @@ use super::{
     message::Message,
     parts::parts,
     resolve,
-    resolve::{Draft, Subject, ask_what, choice},
+    resolve::{Draft, ask_what, choice},
+    subject::Subject,
     texts,
 };
 

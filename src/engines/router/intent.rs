@@ -54,7 +54,7 @@ impl std::fmt::Display for IntentKind {
 pub struct Routing {
     /// Never empty.
     pub intents: Vec<Intent>,
-    /// True when the keyword rules decided because no language model did; the reply must say so.
+    /// True when the keyword rules decided in place of a language model; the reply must say so.
     pub degraded: bool,
 }
 
@@ -74,8 +74,24 @@ pub struct Intent {
     pub about_past: bool,
     /// What to ask back.
     pub clarification: Option<Clarification>,
+    /// Whether the person has to say yes before anything starts.
+    #[serde(default)]
+    pub consent: Consent,
     /// The part of the message it came from, as written.
     pub text: String,
+}
+
+/// A person's yes to what is about to start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Consent {
+    /// The command is plain; what it starts writes nothing by itself.
+    #[default]
+    NotNeeded,
+    /// The command may be misread, or is not the person's own words: it is proposed, not started.
+    Needed,
+    /// The person confirmed the proposal.
+    Given,
 }
 
 /// Whom and what an intent is about.

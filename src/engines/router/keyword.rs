@@ -3,12 +3,13 @@
 use super::{
     Conversation, Intent, IntentKind, Routing, answer,
     answer::Answer,
-    cues,
+    cues, explicit,
     fold::Folding,
     message::Message,
     parts::parts,
     resolve,
-    resolve::{Draft, Subject, ask_what, choice},
+    resolve::{Draft, ask_what, choice},
+    subject::Subject,
     texts,
 };
 
@@ -29,7 +30,7 @@ pub fn last_patient(conversation: &Conversation<'_>) -> Option<String> {
     resolve::last_patient(conversation)
 }
 
-fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Intent> {
+pub(super) fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Intent> {
     if message.is_too_long() {
         return vec![ask_what(message, texts::too_long(), Vec::new(), Vec::new())];
     }
@@ -54,6 +55,9 @@ fn route_message(message: &Message, conversation: &Conversation<'_>) -> Vec<Inte
             }
             Answer::MessageOfItsOwn => {}
         }
+    }
+    if let Some(intent) = explicit::read(message, conversation) {
+        return vec![intent];
     }
     let plain = message.plain();
     if cues::is_injection(plain) {

@@ -9,27 +9,33 @@
 //! inside a range a person wrote.
 
 mod answer;
+pub mod certain;
 mod clause;
 mod command;
 mod cues;
 mod entities;
+mod explicit;
 mod fold;
 mod follow_up;
 mod ids;
 mod intent;
 pub mod keyword;
 mod message;
+pub mod model;
 mod parts;
+mod quoted;
 mod reference;
 mod resolve;
+mod subject;
 pub mod texts;
 
 #[cfg(test)]
 mod tests;
 
+pub use explicit::{confirmed_change, confirmed_check};
 pub use intent::{
-    Choice, Clarification, Conversation, DEFAULT_IDLE, Entities, Intent, IntentKind, Memory,
-    PATIENT_SLOT, Routing, Speaker, Turn,
+    Choice, Clarification, Consent, Conversation, DEFAULT_IDLE, Entities, Intent, IntentKind,
+    Memory, PATIENT_SLOT, Routing, Speaker, Turn,
 };
 pub use resolve::named;
 

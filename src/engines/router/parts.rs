@@ -17,6 +17,8 @@ patterns! {
     EXCEPTED = r"^\s*(?:除外|不算|不计|排除在外|不包括在内)";
     /// What joins the members of a list.
     JOINT = r"^\s*(?:[、,/&]|和|与|及|跟|and)?\s*$";
+    /// 吗 at the end.
+    ASKS_AT_END = r"(?:吗|么|没有|不)$";
     /// 不是P001: the record named was the wrong one.
     WRONG = r"^\s*(?:不是|不对|错了)";
 }
@@ -38,6 +40,8 @@ pub(super) struct Part {
     pub wrong: bool,
     pub needs_patient: bool,
     pub forbids: bool,
+    /// It ended with a question mark.
+    pub asked: bool,
 }
 
 /// The clauses of a message, each read by itself.
@@ -125,6 +129,7 @@ pub(super) fn parts(message: &Message) -> Vec<Part> {
             wrong: WRONG.is_match(&bare),
             needs_patient: resolve::needs_patient(&bare),
             forbids: command::forbids_what_follows(text),
+            asked: clause.asked || ASKS_AT_END.is_match(text),
         });
     }
     found

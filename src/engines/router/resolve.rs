@@ -1,9 +1,12 @@
 //! From a draft (what is wanted, whom the words name) to an intent, or to a question back.
 
 use super::{
-    Choice, Clarification, Conversation, Entities, Intent, IntentKind, PATIENT_SLOT, entities, ids,
+    Choice, Clarification, Consent, Conversation, Entities, Intent, IntentKind, PATIENT_SLOT,
+    entities, ids,
     ids::Trouble,
     message::{Message, patterns},
+    quoted,
+    subject::Subject,
     texts,
 };
 
@@ -20,21 +23,6 @@ pub(super) struct Draft {
     pub whole: bool,
     /// The clause is a remark: it stands only when nothing else does.
     pub remark: bool,
-}
-
-/// Whom a draft is about.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Subject {
-    /// Named in the clause, or carried over from an earlier one.
-    pub ids: Vec<String>,
-    /// Named by the clause itself.
-    pub own: bool,
-    /// A 他 that nobody was found for: where it stands.
-    pub unresolved: Option<(usize, usize)>,
-    /// A range to ask about: where it stands.
-    pub trouble: Option<(Trouble, usize, usize)>,
-    /// Several people meant, none named (他们).
-    pub plural: bool,
 }
 
 patterns! {
@@ -105,6 +93,11 @@ pub(super) fn finish(
         wishes_write: draft.write,
         about_past: entities::about_past(text),
         clarification: None,
+        consent: if is_task && quoted::holds(message, draft.start, draft.end) {
+            Consent::Needed
+        } else {
+            Consent::NotNeeded
+        },
         text: message.written(draft.start, draft.end).trim().to_owned(),
     }
 }
@@ -141,6 +134,7 @@ pub(super) fn ask_what(
             choices,
             resume: None,
         }),
+        consent: Consent::NotNeeded,
         text: message.written(0, message.plain().len()).trim().to_owned(),
     }
 }
@@ -189,12 +183,13 @@ fn unclear(draft: &Draft, message: &Message, clarification: Clarification) -> In
         wishes_write: draft.write,
         about_past: false,
         clarification: Some(clarification),
+        consent: Consent::NotNeeded,
         text: message.written(draft.start, draft.end).trim().to_owned(),
     }
 }
 
 /// 请问您指的是哪位患者？ with whom it could be.
-fn ask_patient(
+pub(super) fn ask_patient(
     draft: &Draft,
     message: &Message,
     conversation: &Conversation<'_>,

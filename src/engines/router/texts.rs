@@ -13,6 +13,8 @@ pub const WHOLE_PROJECT: &str = "全项目";
 pub const WHOLE_PROJECT_QC: &str = "对全项目做质控";
 /// A chip: what the agent can do.
 pub const HELP_CHIP: &str = "使用帮助";
+/// A chip: yes, start what was proposed.
+pub const CONFIRM: &str = "确认启动";
 /// A chip, and the message it stands for: nothing of the sort.
 pub const CANCEL: &str = "取消";
 
@@ -114,6 +116,34 @@ pub fn out_of_scope() -> &'static str {
 #[must_use]
 pub fn write_goes_through_sop() -> &'static str {
     "看来你需要修改数据，这属于质控流程，请确认是否启动【修改 SOP】？"
+}
+
+/// A check that is proposed, because the command may be misread.
+#[must_use]
+pub fn start_check(ids: &[String]) -> String {
+    if ids.is_empty() {
+        "您是想对全项目启动质控吗？请确认，确认前不会启动。".to_owned()
+    } else {
+        format!(
+            "您是想对 {} 启动质控吗？请确认，确认前不会启动。",
+            ids.join("、")
+        )
+    }
+}
+
+/// A check by skills that may change data is proposed, never started at once.
+#[must_use]
+pub fn start_writing_check(skills: &[String]) -> String {
+    format!(
+        "这次核查包含会提出数据修改的流程（{}），请确认是否启动。",
+        skills.join("、")
+    )
+}
+
+/// A reading too uncertain to act on.
+#[must_use]
+pub fn not_sure() -> &'static str {
+    "我不太确定您的意思，请问您是想："
 }
 
 /// Feedback was noted.

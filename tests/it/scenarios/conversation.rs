@@ -160,7 +160,7 @@ async fn requests_that_start_no_check_are_answered_politely() {
         ("今天天气怎么样", "超出了我的范围"),
         ("帮助", "质控 ID=001"),
         ("不要质控 P001", "不启动质控"),
-        ("把 P001 的年龄改成 45", "未做任何改动"),
+        ("把 P001 的年龄改成 45", "请确认是否启动【修改 SOP】"),
         ("入排标准是什么", "尚未配置语言模型"),
     ] {
         let reply = app.ask("ZhangSan", text).await;

@@ -78,18 +78,28 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads a file of labelled messages; blank lines are skipped.
+/// The labelled messages that come with the program.
+const BUNDLED: &str = include_str!("../../../../tests/data/intents.jsonl");
+
+/// Reads a file of labelled messages, the bundled ones when none is named; blank lines are skipped.
 ///
 /// # Errors
 /// [`Failure::Usage`] naming the file, or the file and line that can't be read.
-pub(super) fn read(path: &Path) -> Result<Vec<Line>, Failure> {
+pub(super) fn read(path: Option<&Path>) -> Result<Vec<Line>, Failure> {
+    let Some(path) = path else {
+        return lines("intents.jsonl", BUNDLED.as_bytes());
+    };
     let bytes = std::fs::read(path).map_err(|error| {
         Failure::Usage(format!(
             "{}: 无法读取，请检查路径和权限 · cannot read: {error}",
             path.display()
         ))
     })?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    lines(&path.display().to_string(), &bytes)
+}
+
+fn lines(name: &str, bytes: &[u8]) -> Result<Vec<Line>, Failure> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut lines = Vec::new();
     for (at, raw) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if raw.trim_ascii().is_empty() {
@@ -97,8 +107,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Line>, Failure> {
         }
         let line = parse(raw).map_err(|what| {
             Failure::Usage(format!(
-                "{}:{}: 这一行不是有效的标注 · not a labelled message: {what}；应为 {{\"id\",\"text\",…}}",
-                path.display(),
+                "{name}:{}: 这一行不是有效的标注 · not a labelled message: {what}；应为 {{\"id\",\"text\",…}}",
                 at + 1
             ))
         })?;
@@ -106,8 +115,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Line>, Failure> {
     }
     if lines.is_empty() {
         return Err(Failure::Usage(format!(
-            "{}: 文件里没有任何消息 · no message in the file",
-            path.display()
+            "{name}: 文件里没有任何消息 · no message in the file"
         )));
     }
     Ok(lines)

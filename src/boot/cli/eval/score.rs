@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::Serialize;
+use serde_json::json;
 
 use super::labelled::{Expect, Line, Remembered};
-use crate::engines::router::{self, Conversation, IntentKind, Memory};
+use crate::engines::router::{self, Conversation, Intent, IntentKind, Memory};
 
 /// What the router makes of one message.
 #[derive(Debug, Serialize)]
@@ -23,49 +24,73 @@ pub(super) struct Answer {
     pub confidence: f64,
 }
 
-/// Routes one line by keyword.
-pub(super) fn answer(line: &Line) -> Answer {
-    let bare = Conversation {
-        history: &line.history,
-        ..Conversation::default()
-    };
-    let recalled = match line.remembered {
-        Remembered::FromHistory => router::keyword::last_patient(&bare),
-        _ => None,
-    };
-    let (last_patient, fresh) = match &line.remembered {
-        Remembered::Patient { id, fresh } => (Some(id.as_str()), *fresh),
-        Remembered::FromHistory => (recalled.as_deref(), true),
-        Remembered::Nobody => (None, false),
-    };
-    let conversation = Conversation {
-        memory: Memory {
-            last_patient,
-            last_patient_at: None,
-            fresh,
-        },
-        ..bare
-    };
-    let intents = router::keyword::route(&line.text, &conversation).intents;
-    let mut types: Vec<IntentKind> = Vec::new();
-    for intent in &intents {
-        if !types.contains(&intent.kind) {
-            types.push(intent.kind);
+/// What a router knows beside a line's text.
+pub(super) struct Known<'a> {
+    line: &'a Line,
+    recalled: Option<String>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(line: &'a Line) -> Self {
+        let bare = Conversation {
+            history: &line.history,
+            ..Conversation::default()
+        };
+        let recalled = match line.remembered {
+            Remembered::FromHistory => router::keyword::last_patient(&bare),
+            _ => None,
+        };
+        Self { line, recalled }
+    }
+
+    pub(super) fn conversation(&self) -> Conversation<'_> {
+        let (last_patient, fresh) = match &self.line.remembered {
+            Remembered::Patient { id, fresh } => (Some(id.as_str()), *fresh),
+            Remembered::FromHistory => (self.recalled.as_deref(), true),
+            Remembered::Nobody => (None, false),
+        };
+        Conversation {
+            history: &self.line.history,
+            memory: Memory {
+                last_patient,
+                last_patient_at: None,
+                fresh,
+            },
+            pending: None,
         }
     }
-    let first = |get: fn(&router::Entities) -> Option<&String>| {
-        intents.iter().find_map(|i| get(&i.entities)).cloned()
-    };
-    let confidence = intents.iter().map(|i| i.confidence).fold(1.0, f64::min);
-    Answer {
-        id: line.id.clone(),
-        types,
-        record_id: first(|e| e.record_ids.first()),
-        visit: first(|e| e.visit.as_ref()),
-        form: first(|e| e.form.as_ref()),
-        needs_clarification: intents.iter().any(|i| i.clarification.is_some()),
-        write: intents.iter().any(|i| i.wishes_write),
-        confidence: (confidence * 100.0).round() / 100.0,
+}
+
+/// Routes one line by keyword.
+pub(super) fn answer(line: &Line) -> Answer {
+    let known = Known::of(line);
+    let routing = router::keyword::route(&line.text, &known.conversation());
+    Answer::of(line, &routing.intents)
+}
+
+impl Answer {
+    /// The answer these intents amount to.
+    pub(super) fn of(line: &Line, intents: &[Intent]) -> Self {
+        let mut types: Vec<IntentKind> = Vec::new();
+        for intent in intents {
+            if !types.contains(&intent.kind) {
+                types.push(intent.kind);
+            }
+        }
+        let first = |get: fn(&router::Entities) -> Option<&String>| {
+            intents.iter().find_map(|i| get(&i.entities)).cloned()
+        };
+        let confidence = intents.iter().map(|i| i.confidence).fold(1.0, f64::min);
+        Self {
+            id: line.id.clone(),
+            types,
+            record_id: first(|e| e.record_ids.first()),
+            visit: first(|e| e.visit.as_ref()),
+            form: first(|e| e.form.as_ref()),
+            needs_clarification: intents.iter().any(|i| i.clarification.is_some()),
+            write: intents.iter().any(|i| i.wishes_write),
+            confidence: (confidence * 100.0).round() / 100.0,
+        }
     }
 }
 
@@ -80,10 +105,19 @@ pub(super) struct Score {
     confusion: BTreeMap<IntentKind, BTreeMap<IntentKind, usize>>,
     out_of_scope: (usize, usize),
     asked_back: usize,
+    /// Of all messages: those read without a model.
+    certain: usize,
     misses: Vec<String>,
 }
 
 impl Score {
+    /// Notes whether a message is read in one way only, without a model.
+    pub(super) fn look(&mut self, line: &Line) {
+        let known = Known::of(line);
+        let certain = router::certain::read(&line.text, &known.conversation());
+        self.certain += usize::from(certain.is_some());
+    }
+
     /// Compares an answer with its label.
     pub(super) fn count(&mut self, line: &Line, expect: &Expect, answer: &Answer) {
         let mut wanted: Vec<IntentKind> = Vec::new();
@@ -144,6 +178,54 @@ impl Score {
         ratio(right, compared)
     }
 
+    /// For programs: the same figures.
+    pub(super) fn json(&self, messages: usize) -> serde_json::Value {
+        let fields: BTreeMap<&String, f64> = self
+            .fields
+            .iter()
+            .map(|(name, (right, of))| (name, ratio(*right, *of)))
+            .collect();
+        let classes: BTreeMap<&str, serde_json::Value> = self
+            .confusion
+            .keys()
+            .map(|kind| {
+                let (right, labelled, answered) = self.class(*kind);
+                let figures = json!({
+                    "labelled": labelled,
+                    "recall": ratio(right, labelled),
+                    "precision": ratio(right, answered),
+                });
+                (kind.as_str(), figures)
+            })
+            .collect();
+        let (recalled, off) = self.out_of_scope;
+        json!({
+            "messages": messages,
+            "labelled": self.labelled,
+            "accuracy": ratio(self.right, self.labelled),
+            "out_of_scope_recall": ratio(recalled, off),
+            "abstain_rate": ratio(self.asked_back, self.labelled),
+            "without_model": ratio(self.certain, messages),
+            "fields": fields,
+            "classes": classes,
+            "confusion": self.confusion,
+            "misses": self.misses,
+        })
+    }
+
+    /// Of one class: right, labelled so, answered so.
+    fn class(&self, kind: IntentKind) -> (usize, usize, usize) {
+        let row = self.confusion.get(&kind);
+        let labelled = row.map_or(0, |row| row.values().sum());
+        let right = row.and_then(|row| row.get(&kind)).copied().unwrap_or(0);
+        let answered = self
+            .confusion
+            .values()
+            .filter_map(|row| row.get(&kind))
+            .sum();
+        (right, labelled, answered)
+    }
+
     /// For people: figures, the confusion table, the misses.
     pub(super) fn summary(&self, messages: usize) -> String {
         let mut text = String::new();
@@ -168,8 +250,14 @@ impl Score {
         figure("意图准确率 intent accuracy", (self.right, self.labelled));
         figure("超范围召回 out-of-scope recall", self.out_of_scope);
         figure("反问比例 asked back", (self.asked_back, self.labelled));
+        figure("无须模型 read without a model", (self.certain, messages));
         for (field, counts) in &self.fields {
             figure(field, *counts);
+        }
+        for kind in self.confusion.keys() {
+            let (right, labelled, answered) = self.class(*kind);
+            figure(&format!("{kind} 召回 recall"), (right, labelled));
+            figure(&format!("{kind} 精确 precision"), (right, answered));
         }
         let _ = writeln!(text, "{figures}");
         let _ = writeln!(text, "标注 ↓ 识别 →\n{}", self.confusion_table());

@@ -15,9 +15,10 @@ fn bundled(name: &str) -> (score::Score, usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data")
         .join(name);
-    let lines = labelled::read(&path).unwrap();
+    let lines = labelled::read(Some(&path)).unwrap();
     let mut score = score::Score::default();
     for line in &lines {
+        score.look(line);
         score.count(line, line.expect.as_ref().unwrap(), &score::answer(line));
     }
     (score, lines.len())
@@ -27,7 +28,7 @@ fn bundled(name: &str) -> (score::Score, usize) {
 fn the_keyword_rules_keep_their_figure_on_the_bundled_messages() {
     let (score, messages) = bundled("intents.jsonl");
     println!("{}", score.summary(messages));
-    assert!(messages >= 120);
+    assert!(messages >= 300);
     assert!(score.accuracy() > 0.70, "{}", score.summary(messages));
     assert!(
         score.field_accuracy("record_id") > 0.90,

@@ -52,7 +52,7 @@ fn every_part_of_a_request_is_redacted() {
         schema: json!({ "enum": ["蔺相如"] }),
     };
     let mut hidden = Hidden::default();
-    let sealed = seal(&asked, "m", &knows("蔺相如"), &mut hidden).unwrap();
+    let sealed = seal(&asked, body, &knows("蔺相如"), &mut hidden).unwrap();
     let body = sealed.body("m").to_string();
     for value in ["蔺相如", "13812345678", "a@b.cn", "853a"] {
         assert!(!body.contains(value), "{value}: {body}");
@@ -88,12 +88,12 @@ fn a_value_that_hides_in_escapes_is_not_sent() {
         r"\\\\u853a\\\\u76f8\\\\u5982",
     ] {
         let asked = request(vec![Message::text(Role::Tool, format!("结果 {escaped}"))]);
-        let refused = seal(&asked, "m", &knows("蔺相如"), &mut Hidden::default()).unwrap_err();
+        let refused = seal(&asked, body, &knows("蔺相如"), &mut Hidden::default()).unwrap_err();
         assert!(matches!(refused, NotSealed::Left(Kind::Name)), "{escaped}");
         assert!(!refused.to_string().contains("蔺"), "{refused}");
     }
     let asked = request(vec![Message::text(Role::User, r"\u0031\u0033812345678")]);
-    let refused = seal(&asked, "m", &stranger(), &mut Hidden::default());
+    let refused = seal(&asked, body, &stranger(), &mut Hidden::default());
     assert!(matches!(refused, Err(NotSealed::Left(Kind::Phone))));
 }
 
@@ -122,9 +122,9 @@ fn the_same_request_is_sealed_the_same_after_a_crash() {
         Message::text(Role::User, "患者张三，〔姓名1〕"),
     ]);
     let mut hidden = Hidden::default();
-    let first = seal(&asked, "m", &redactor, &mut hidden).unwrap();
+    let first = seal(&asked, body, &redactor, &mut hidden).unwrap();
     let mut reloaded = Hidden::of(hidden.fresh().to_vec());
-    let again = seal(&asked, "m", &redactor, &mut reloaded).unwrap();
+    let again = seal(&asked, body, &redactor, &mut reloaded).unwrap();
     assert_eq!(first.hash("m"), again.hash("m"));
     assert!(reloaded.fresh().is_empty());
     assert!(
