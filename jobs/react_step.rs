@@ -13,7 +13,6 @@ use super::{
     Handle,
     common::{
         ask::{Asked, ask},
-        notice,
         questions::{self, THREAD},
         services::Services,
         steps::LLM_QUEUE,
@@ -22,7 +21,7 @@ use super::{
     },
 };
 use crate::{
-    adapters::llm::{ChatRequest, Format, Reply, ToolCall},
+    adapters::llm::{ChatRequest, Format, ToolCall},
     engines::{
         react::{
             self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts, thread,
@@ -33,7 +32,6 @@ use crate::{
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     store::{
         chat_runs::{self, ChatRun},
-        ledger::{self, Found},
         llm::calls as journal,
         runs::{self, RunState, Seen, Step},
         trace::{self, Entry},
@@ -41,7 +39,6 @@ use crate::{
     },
     tools::{Effect, registry::Caller},
     types::{
-        finding::{FieldValue, Finding, FindingOutcome, Severity},
         ids::RunId,
         text::{ellipsis, without_nul},
     },
@@ -265,7 +262,9 @@ impl ReactStep {
             }
             Came::Stopped(end) => {
                 if end == End::ToolsFail {
-                    hand_over(services, settlement, at_hand).await?;
+                    let question = thread::question(&at_hand.said);
+                    questions::hand_over(services, settlement, run, &at_hand.study, question)
+                        .await?;
                 }
                 end.text().to_owned()
             }
@@ -307,7 +306,7 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
     match react::decide(&reply, last.is_some(), writes) {
         Decision::WishesWrite => turn.said.push(said_now()),
         Decision::Calls(wanted) => {
-            let asked = asked(said, &reply, wanted);
+            let asked = calls::asked(said, &reply, wanted);
             let refused = calls::refusals(said, &asked.calls);
             let record = run.record.as_deref();
             // The transcript keeps what the model wrote; the tools get what it means.
@@ -430,24 +429,6 @@ async fn model_says(
     }
 }
 
-/// The model's message as the thread keeps it.
-fn asked(said: &[Said], reply: &Reply, wanted: Vec<ToolCall>) -> thread::Asked {
-    let clean = |text: &str| without_nul(text).0;
-    let calls = calls::with_own_ids(said, wanted)
-        .into_iter()
-        .map(|call| ToolCall {
-            id: clean(&call.id),
-            name: clean(&call.name),
-            arguments: clean(&call.arguments),
-        })
-        .collect();
-    thread::Asked {
-        text: clean(&reply.text),
-        thinking: reply.thinking.as_deref().map(clean),
-        calls,
-    }
-}
-
 fn entry(said: &Said) -> Entry {
     let (kind, content) = said.row();
     Entry::new(kind, content)
@@ -488,53 +469,6 @@ fn state_of(came: &Came) -> (RunState, &'static str) {
         Came::Stopped(end) => (ended(end.as_str(), "incomplete"), "gave_up"),
         Came::NoModel(_) => (ended("no_model", "incomplete"), "gave_up"),
     }
-}
-
-/// Tools that keep failing are a person's business: a line in the ledger, and the coordinators told.
-async fn hand_over(
-    services: &Services,
-    settlement: &mut Settlement,
-    at_hand: &AtHand,
-) -> Result<(), JobError> {
-    let (run, study) = (&at_hand.run, &at_hand.study);
-    let question = thread::question(&at_hand.said);
-    let record = question
-        .and_then(|question| question.records.first())
-        .cloned()
-        .unwrap_or_default();
-    let asked = question.map_or("", |question| &question.text);
-    let finding = Finding {
-        record: record.clone(),
-        event: None,
-        instance: None,
-        rule: "react/tools_failed".to_owned(),
-        // One line a question: another one is another person's.
-        field: run.id.to_string(),
-        outcome: FindingOutcome::NotEvaluable,
-        severity: Severity::Query,
-        message: format!(
-            "查询工具连续失败，问题未能回答，请人工答复：{}",
-            ellipsis(asked, 200)
-        ),
-        values: vec![FieldValue {
-            field: "提问人".to_owned(),
-            value: run.asked_by.clone(),
-        }],
-    };
-    let found = Found {
-        run: run.id,
-        skill_type: "react",
-        finding: &finding,
-        waits: false,
-    };
-    ledger::lock_records(settlement.conn(), study.id(), &[record]).await?;
-    ledger::record(settlement.conn(), study.id(), &[found]).await?;
-    let text = format!(
-        "【转人工】{} 的一个提问因查询工具连续失败未能回答，已记入待处理清单，请答复（运行 {}）。",
-        run.asked_by.as_deref().unwrap_or("一位成员"),
-        run.id
-    );
-    notice::tell(services, settlement, &study.project.file, &[], &text).await
 }
 
 /// Somebody committed this step before: nothing to do, nothing to write.

@@ -33,3 +33,4 @@ pub use error::LlmError;
 pub use image::Image;
 pub use reply::Reply;
 pub use request::{ChatRequest, Format, Message, Role, ToolCall, ToolSpec};
+pub use wire::body;

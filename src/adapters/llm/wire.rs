@@ -10,7 +10,8 @@ use super::{
 };
 
 /// The body of `request` to `model`.
-pub(super) fn body(request: &ChatRequest, model: &str, profile: &Profile) -> Value {
+#[must_use]
+pub fn body(request: &ChatRequest, model: &str, profile: &Profile) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
     body.insert("messages".to_owned(), messages(request, profile));
