@@ -29,4 +29,5 @@ mod soft;
 mod sop;
 mod support;
 mod test_databases;
+mod tools;
 mod wecom;
