@@ -86,9 +86,9 @@ async fn groups_have_a_place_for_those_without_one() {
     };
     insta::assert_snapshot!(by("性别").await, @"1（男） 2; 2（女） 3");
     insta::assert_snapshot!(by("中心").await, @"site_a 3; site_b 2");
-    insta::assert_snapshot!(by("入组日期").await, @"");
-    insta::assert_snapshot!(by("慢性病").await, @"");
-    insta::assert_snapshot!(by("aeser").await, @"");
+    insta::assert_snapshot!(by("入组日期").await, @"2026-02 1; 2026-03 1; 2026-04 1; 2026-05 1; （空白（未填写）） 0");
+    insta::assert_snapshot!(by("慢性病").await, @"1（高血压） 1; （空白（未填写）） 0");
+    insta::assert_snapshot!(by("aeser").await, @"0（否） 1; 1（是） 1; （空白（未填写）） 0");
 }
 
 #[tokio::test]

@@ -1,12 +1,11 @@
 //! The reader can't write, whatever it is told, and sees one study.
 
-use std::error::Error;
-
 use iit_manager::store::reader;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgPool};
+use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::support::app::TestApp;
-use crate::support::postgres::TestDb;
+use crate::support::binary::Iit;
+use crate::support::postgres::{TestCluster, TestDb};
 use crate::support::study::{StudyFolder, Subject};
 
 /// The code the database refuses with.
@@ -147,38 +146,27 @@ async fn a_query_that_forgets_the_study_finds_nothing_of_any() {
 
 #[tokio::test]
 async fn without_the_role_nothing_is_read_and_the_doctor_says_what_to_do() {
-    let db = TestDb::new().await;
-    // Somebody who may not take the role.
-    let name = format!("plain_{}", uuid::Uuid::new_v4().simple());
-    for statement in [
-        format!("CREATE ROLE {name} LOGIN PASSWORD 'x'"),
-        format!("GRANT USAGE ON SCHEMA iit_schema TO {name}"),
-        format!("GRANT SELECT ON ALL TABLES IN SCHEMA iit_schema TO {name}"),
-    ] {
-        db.pool.execute(AssertSqlSafe(statement)).await.unwrap();
-    }
-    let options = db
-        .pool
-        .connect_options()
-        .as_ref()
-        .clone()
-        .username(&name)
-        .password("x");
-    let plain = sqlx::postgres::PgPoolOptions::new().connect_lazy_with(options);
-    let mut conn = sqlx::PgConnection::connect_with(&plain.connect_options())
+    let cluster = TestCluster::start().await;
+    let db = TestDb::on(&cluster).await;
+    let gone = "ALTER ROLE iit_reader RENAME TO somebody_else";
+    db.pool.execute(gone).await.unwrap();
+    let reader = reader::pool(&db.pool);
+    let fault = reader::fault(&reader).await.expect("there is no such role");
+    assert!(fault.contains("iit_reader"), "{fault}");
+    reader::begin(&reader, "lung").await.unwrap_err();
+    let doctor = Iit::on(&db).run(&["doctor"]).await;
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(
+        doctor
+            .stdout
+            .contains("SELECT iit_schema.iit_grant_reader()"),
+        "{doctor:?}"
+    );
+    // What the doctor says to do is enough.
+    let granted: bool = sqlx::query_scalar("SELECT iit_schema.iit_grant_reader()")
+        .fetch_one(&db.pool)
         .await
         .unwrap();
-    conn.execute("SELECT 1").await.unwrap();
-    let reader = reader::pool(&plain);
-    let fault = reader::fault(&reader).await.expect("it may not");
-    assert!(fault.contains("iit_reader"), "{fault}");
-    let error = reader::begin(&reader, "lung").await.unwrap_err();
-    assert!(
-        error.source().is_some() || error.as_database_error().is_some(),
-        "{error:?}"
-    );
-    conn.close().await.unwrap();
-    for statement in [format!("DROP OWNED BY {name}"), format!("DROP ROLE {name}")] {
-        db.pool.execute(AssertSqlSafe(statement)).await.unwrap();
-    }
+    assert!(granted);
+    assert_eq!(reader::fault(&reader).await, None);
 }
