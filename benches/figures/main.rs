@@ -30,6 +30,7 @@ mod samples;
 mod start;
 mod steps;
 mod study;
+mod tools;
 mod webhook;
 
 #[path = "../../tests/it/support/fake_llm.rs"]
@@ -75,6 +76,7 @@ struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Name {
     Rules,
+    Tools,
     Webhook,
     Start,
     Reply,
@@ -144,6 +146,7 @@ async fn run(args: &Args) -> Result<()> {
 async fn measure(name: Name, bench: &Bench) -> Result<(Vec<Figure>, Option<Comparison>)> {
     let figures = match name {
         Name::Rules => rules::measure(bench).await?,
+        Name::Tools => tools::measure(bench).await?,
         Name::Webhook => webhook::measure(bench).await?,
         Name::Start => start::measure(bench).await?,
         Name::Reply => reply::measure(bench).await?,

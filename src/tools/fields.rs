@@ -269,16 +269,13 @@ impl<'s> Names<'s> {
         if written == field {
             return;
         }
-        self.notes
-            .push(format!("“{written}”按字段 {} 理解", self.shown(field)));
-        self.learn_quietly(written, field);
-    }
-
-    /// The same without telling.
-    pub(super) fn learn_quietly(&mut self, written: &str, field: &str) {
-        let bare = |name: &str| match name.split_once('.') {
-            Some((_, name)) => name.trim().to_owned(),
-            None => name.trim().to_owned(),
+        let note = format!("“{written}”按字段 {} 理解", self.shown(field));
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+        let bare = |name: &str| {
+            let bare = name.split_once('.').map_or(name, |(_, name)| name);
+            bare.trim().to_owned()
         };
         self.aliases.insert(bare(written), bare(field));
     }

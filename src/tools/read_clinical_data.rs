@@ -147,7 +147,7 @@ fn nothing(record: &str, event: Option<&str>, names: &Names<'_>) -> String {
         )
     });
     format!(
-        "受试者 {record}{at}的这些字段目前没有任何数据，可能尚未录入；请如实告知提问者，不要推测数值"
+        "受试者 {record} {at}的这些字段目前没有任何数据，可能尚未录入；请如实告知提问者，不要推测数值"
     )
 }
 

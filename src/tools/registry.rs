@@ -167,6 +167,8 @@ fn schema_of<A: schemars::JsonSchema>() -> Value {
         // Of no use to a model, and refused by some servers.
         map.remove("$schema");
         map.remove("title");
+        // What the type is to us; the tool's own description says what it is to the model.
+        map.remove("description");
     }
     schema
 }

@@ -35,4 +35,5 @@ mod soft;
 mod sop;
 mod support;
 mod test_databases;
+mod tools;
 mod wecom;
