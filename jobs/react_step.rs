@@ -27,6 +27,7 @@ use crate::{
             self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts, thread,
             verify::Evidence,
         },
+        redaction::Redactor,
         router,
     },
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
@@ -46,6 +47,8 @@ use crate::{
 
 /// How long a person waits for a provider that holds everybody back.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Attempts of a turn that wait for a data source to come back.
+const PATIENT_ATTEMPTS: i32 = 2;
 /// What the step rows call a turn.
 const NODE: &str = "turn";
 
@@ -286,16 +289,35 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
         Next::Stop(end) => return Ok(Turn::of(Came::Stopped(end))),
         Next::Turn { last, max_tokens } => (last, max_tokens),
     };
-    let (reply, hidden, llm_calls, tokens) =
-        match model_says(services, lease, at_hand, last.is_some(), max_tokens).await? {
-            Asked::Unavailable(why) => return Ok(Turn::of(Came::NoModel(why))),
-            Asked::Reply {
-                reply,
-                hidden,
-                calls,
-                tokens,
-            } => (reply, hidden, calls, tokens),
-        };
+    let redactor = match services.redactor(study).await {
+        Ok(redactor) => redactor,
+        Err(JobError::Retry { why, after }) if lease.attempt <= PATIENT_ATTEMPTS => {
+            return Err(JobError::Retry { why, after });
+        }
+        // Nothing may be sent, and nothing could be looked up either.
+        Err(error) => {
+            tracing::warn!(run.id = %run.id, %error, "react.no_data");
+            return Ok(Turn::of(Came::Stopped(End::ToolsFail)));
+        }
+    };
+    let (reply, hidden, llm_calls, tokens) = match model_says(
+        services,
+        lease,
+        at_hand,
+        &redactor,
+        last.is_some(),
+        max_tokens,
+    )
+    .await?
+    {
+        Asked::Unavailable(why) => return Ok(Turn::of(Came::NoModel(why))),
+        Asked::Reply {
+            reply,
+            hidden,
+            calls,
+            tokens,
+        } => (reply, hidden, calls, tokens),
+    };
     let writes = |name: &str| services.tools.effect(name) == Some(Effect::Propose);
     let mut turn = Turn {
         llm_calls,
@@ -379,6 +401,7 @@ async fn model_says(
     services: &Services,
     lease: &Lease,
     at_hand: &AtHand,
+    redactor: &Redactor,
     last: bool,
     max_tokens: u32,
 ) -> Result<Asked, JobError> {
@@ -390,7 +413,6 @@ async fn model_says(
     if let Err(why) = model.may_see(limits) {
         return Ok(Asked::Unavailable(why));
     }
-    let redactor = services.redactor(study).await?;
     let tools = match last {
         true => Vec::new(),
         false => services.tools.specs(Caller::React, None),
@@ -414,7 +436,7 @@ async fn model_says(
             i64::from(limits.run_max_tokens),
         ),
         day_limits: model.day_limits(limits),
-        redactor: &redactor,
+        redactor,
     };
     match ask(services, model, lease, &question).await {
         Err(JobError::Snooze(wait)) if !wait.is_zero() => {

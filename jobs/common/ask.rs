@@ -125,7 +125,7 @@ pub async fn ask(
             let run = question.run;
             tracing::error!(run.id = %run, step = question.step, %why, "llm.call.not_sealed");
             metrics::counter!("iit_llm_not_sealed_total").increment(1);
-            return Ok(Asked::Unavailable(format!("{why}，转人工复核")));
+            return Ok(Asked::Unavailable(why.to_string()));
         }
     };
     // A server that does not know the JSON mode refuses the first question; the next goes without.

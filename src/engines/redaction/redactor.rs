@@ -125,7 +125,7 @@ impl Redactor {
             let before = hidden.len();
             let redacted = texts
                 .iter()
-                .map(|(whose, text)| self.one_round(*whose, text, hidden))
+                .map(|(whose, text)| self.until_nothing_is_left(*whose, text, hidden))
                 .collect();
             if hidden.len() == before {
                 return Ok(redacted);
@@ -141,6 +141,19 @@ impl Redactor {
     pub fn redact(&self, text: &str, hidden: &mut Hidden) -> Result<String, RedactorFault> {
         let redacted = self.redact_all(&[(Whose::Anybody, text)], hidden)?;
         redacted.into_iter().next().ok_or(RedactorFault::Unusable)
+    }
+
+    /// What was hidden is a boundary to what stands beside it: that may be found only now.
+    fn until_nothing_is_left(&self, whose: Whose, text: &str, hidden: &mut Hidden) -> String {
+        let mut out = self.one_round(whose, text, hidden);
+        for _ in 0..MOST_ROUNDS {
+            let again = self.one_round(Whose::Model, &out, hidden);
+            if again == out {
+                break;
+            }
+            out = again;
+        }
+        out
     }
 
     fn one_round(&self, whose: Whose, text: &str, hidden: &mut Hidden) -> String {

@@ -86,7 +86,7 @@ async fn a_worker_killed_after_each_answer_leaves_it_to_be_used() {
         let model = scripted(script()).await;
         let (db, _study) = asked_for("").await;
         // The step's row waits here: inside the settlement, after the answer was stored and the tools ran.
-        let gate = Gate::at_step(&db, step).await;
+        let gate = Gate::at_turn(&db, step).await;
         let first = worker(&db, &model);
         until_waiting(&db, "advisory", 1).await;
         first.kill().await;
@@ -108,7 +108,7 @@ async fn a_worker_killed_while_the_model_thinks_costs_one_more_question_and_no_o
     let hold = Hold::default();
     let model = scripted(script()).await;
     let (db, _study) = asked_for("").await;
-    let gate = Gate::at_step(&db, 1).await;
+    let gate = Gate::at_turn(&db, 1).await;
     let first = worker(&db, &model);
     until_waiting(&db, "advisory", 1).await;
     first.kill().await;
@@ -134,7 +134,7 @@ async fn turns_and_tokens_are_counted_over_the_death_of_a_worker() {
     // Two turns alone: after the kill there must be one left, and not two.
     let model = scripted(script()).await;
     let (db, _study) = asked_for("[llm]\nreact_max_iterations = 2").await;
-    let gate = Gate::at_step(&db, 0).await;
+    let gate = Gate::at_turn(&db, 0).await;
     let first = worker(&db, &model);
     until_waiting(&db, "advisory", 1).await;
     first.kill().await;
@@ -149,7 +149,7 @@ async fn turns_and_tokens_are_counted_over_the_death_of_a_worker() {
 
     let model = scripted(script()).await;
     let (db, _study) = asked_for("[llm]\nreact_max_tokens = 100").await;
-    let gate = Gate::at_step(&db, 0).await;
+    let gate = Gate::at_turn(&db, 0).await;
     let first = worker(&db, &model);
     until_waiting(&db, "advisory", 1).await;
     first.kill().await;

@@ -9,10 +9,12 @@ use crate::queue::program::{Gate, Program, until_waiting};
 use crate::support::app::{TestApp, eventually};
 use crate::support::fake_llm::{Answer, FakeLlm, Hold};
 use crate::support::postgres::TestDb;
+use crate::support::study::StudyFolder;
 
-async fn asked_for(ids: &Ids, text: &str) -> TestDb {
+async fn asked_for(ids: &Ids, text: &str) -> (TestDb, StudyFolder) {
     let db = TestDb::new().await;
-    TestApp::apply_to(&db, &ids.study()).await;
+    let study = ids.study();
+    TestApp::apply_to(&db, &study).await;
     let mut tx = db.pool.begin().await.unwrap();
     let message = NewMessage {
         channel: Channel::Rest,
@@ -25,7 +27,7 @@ async fn asked_for(ids: &Ids, text: &str) -> TestDb {
     };
     intent::receive(&mut tx, &message).await.unwrap().unwrap();
     tx.commit().await.unwrap();
-    db
+    (db, study)
 }
 
 async fn answered(db: &TestDb) -> (bool, i64) {
@@ -55,7 +57,7 @@ async fn finish(db: &TestDb, model: &FakeLlm) -> (bool, i64) {
 async fn a_worker_killed_between_the_answer_and_the_settlement_asks_nothing_again() {
     let ids = Ids::random();
     let model = always("OUT_OF_SCOPE").await;
-    let db = asked_for(&ids, "帮我想个团建方案").await;
+    let (db, _study) = asked_for(&ids, "帮我想个团建方案").await;
     let gate = Gate::at_step(&db, 0).await;
     let first = Program::worker(&db, "chat", &model.variables());
     until_waiting(&db, "advisory", 1).await;
@@ -75,7 +77,7 @@ async fn a_worker_killed_during_the_repair_repeats_only_the_repair() {
         Answer::Says("与研究无关".to_owned()),
         Answer::Held(hold.clone(), intents([])),
     ]);
-    let db = asked_for(&ids, "帮我想个团建方案").await;
+    let (db, _study) = asked_for(&ids, "帮我想个团建方案").await;
     let first = Program::worker(&db, "chat", &model.variables());
     hold.reached.notified().await;
     first.kill().await;

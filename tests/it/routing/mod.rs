@@ -43,10 +43,17 @@ impl Ids {
     }
 }
 
-/// The person's words as the model was shown them.
+/// Whether the model is asked what a message wants, and not the question in it.
+fn is_reading(request: &Request) -> bool {
+    request.said_by("user")[0].contains("【用户消息】")
+}
+
+/// The person's words as the model was shown them; nothing when it is asked something else.
 fn asked(request: &Request) -> String {
     let shown = request.said_by("user")[0];
-    let (_, rest) = shown.split_once("【用户消息】").unwrap();
+    let Some((_, rest)) = shown.split_once("【用户消息】") else {
+        return String::new();
+    };
     let mut lines = rest.lines().skip(2).collect::<Vec<_>>();
     let end = lines
         .iter()

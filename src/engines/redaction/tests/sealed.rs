@@ -146,3 +146,13 @@ fn the_same_request_is_sealed_the_same_after_a_crash() {
         "told in the second, hidden in the first"
     );
 }
+
+#[test]
+fn what_only_stands_free_once_its_neighbour_is_hidden_is_hidden_as_well() {
+    let mut hidden = Hidden::default();
+    let redactor = knows("蔺相如");
+    let text = "出生2000-01-012000-01-01〔";
+    let shown = redactor.redact(text, &mut hidden).unwrap();
+    assert_eq!(redactor.left_in(&shown, &hidden), None, "{shown}");
+    assert_eq!(hidden.restore(&shown), text);
+}
