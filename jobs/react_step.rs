@@ -46,7 +46,7 @@ use crate::{
 };
 
 /// How long a person waits for a provider that holds everybody back.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(45);
 /// Attempts of a turn that wait for a data source to come back.
 const PATIENT_ATTEMPTS: i32 = 2;
 /// What the step rows call a turn.
