@@ -43,6 +43,7 @@ use crate::{
         audit,
         outbox::{self, Outbound},
         outbox_parts::{self, Hold, OutboundPart, give_up_card},
+        progress,
     },
     types::ids::OutboxId,
 };
@@ -99,6 +100,12 @@ impl Handle for Deliver {
         };
         let (message, parts) = {
             let mut conn = pool.acquire().await?;
+            if progress::is_overtaken(&mut conn, self.outbox).await? {
+                drop(conn);
+                let mut settlement = lease.settle(pool, &services.wake, &Outcome::Done).await?;
+                progress::withdraw(settlement.conn(), self.outbox).await?;
+                return Ok(settlement.commit().await?);
+            }
             let Some(message) = outbox::get(&mut conn, self.outbox).await? else {
                 return Err(JobError::Cancel("the outbound message is gone".to_owned()));
             };

@@ -151,7 +151,7 @@ impl Handle for Intent {
             conversations::choose_project(conn, &message.sender, Some(&project), None).await?;
         }
         for (no, part) in (0..).zip(parts) {
-            parts::write(&mut settlement, &project, &message, no, part).await?;
+            parts::write(services, &mut settlement, &study, &message, no, part).await?;
         }
         reply::send_if_complete(services, &mut settlement, message.id).await?;
         Ok(settlement.commit().await?)

@@ -5,6 +5,8 @@
 //! | [`intent`] | one inbound message → intents → next jobs |
 //! | [`sop_step`] | one SOP node of one run |
 //! | [`batch_qc`] | the plan of a QC request, or one page of it |
+//! | [`react_step`] | one turn of one question |
+//! | [`progress`] | a word to a person whose reply takes its time |
 //! | [`cron_skill`] | one firing of a scheduled skill |
 //! | [`deliver`] | one outbound message |
 //! | [`card_update`] | one clicked card, which shows the choice |
@@ -15,6 +17,8 @@ pub mod common;
 pub mod cron_skill;
 pub mod deliver;
 pub mod intent;
+pub mod progress;
+pub mod react_step;
 pub mod sop_step;
 
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
@@ -82,6 +86,8 @@ impl Jobs {
         };
         jobs.add::<intent::Intent>();
         jobs.add::<sop_step::SopStep>();
+        jobs.add::<react_step::ReactStep>();
+        jobs.add::<progress::Progress>();
         jobs.add::<batch_qc::BatchQc>();
         jobs.add::<cron_skill::CronSkill>();
         jobs.add::<deliver::Deliver>();
@@ -145,6 +151,8 @@ pub async fn revive(
         },
         // The run took `on_error` and went on.
         sop_step::SopStep::KIND => Ok(read::<sop_step::SopStep>(payload).is_none()),
+        // The person was told that it came to nothing; they ask again.
+        react_step::ReactStep::KIND => Ok(read::<react_step::ReactStep>(payload).is_none()),
         _ => Ok(true),
     }
 }

@@ -76,7 +76,7 @@ pub enum Asked {
         /// Tokens they used.
         tokens: i64,
     },
-    /// The step has to do without the model, now and for good; one sentence for people.
+    /// The step has to do without the model, now and for good; why, for people, without its full stop.
     Unavailable(String),
 }
 
@@ -104,7 +104,7 @@ pub async fn ask(
     let asks = before.iter().filter(|call| call.counts()).count();
     if asks >= MOST_ASKS {
         return Ok(Asked::Unavailable(format!(
-            "同一问题已向大模型提问 {asks} 次均无答复，转人工复核"
+            "同一问题已向大模型提问 {asks} 次均无答复"
         )));
     }
     // A server that does not know the JSON mode refuses the first question; the next goes without.
@@ -118,9 +118,7 @@ pub async fn ask(
     let (asked_so_far, used_so_far) = calls::of_run(&mut conn, question.run).await?;
     let (most_calls, most_tokens) = question.run_limits;
     if asked_so_far >= most_calls || used_so_far + prompt + answer > most_tokens {
-        return Ok(Asked::Unavailable(
-            "这次核查的大模型额度已用完，转人工复核".to_owned(),
-        ));
+        return Ok(Asked::Unavailable("这次运行的大模型额度已用完".to_owned()));
     }
     let probe = model.timeout + Duration::from_secs(5);
     let admission = providers::admit(&mut conn, &model.provider, probe).await?;
@@ -133,9 +131,7 @@ pub async fn ask(
     } = admission
     {
         if wants_person || since > PATIENCE {
-            return Ok(Asked::Unavailable(format!(
-                "大模型暂停使用：{reason}，软规则未执行，转人工复核"
-            )));
+            return Ok(Asked::Unavailable(format!("大模型暂停使用：{reason}")));
         }
         return Err(JobError::Snooze(wait.min(LONGEST_SNOOZE)));
     }
@@ -168,7 +164,7 @@ pub async fn ask(
             // We stood still for so long that somebody else asks by now: nothing leaves.
             Denied::GivenUp => return Err(stale()),
         };
-        let why = format!("{whose}今日的大模型额度已用完，转人工复核");
+        let why = format!("{whose}今日的大模型额度已用完");
         let mut conn = services.pool.acquire().await?;
         let failure = Failure {
             error: "over budget",
@@ -423,9 +419,7 @@ fn no_answer(error: &LlmError, json: bool, attempt: i32, ask: i32) -> Result<Ask
         LlmError::NoCredit(_)
         | LlmError::BadKey(_)
         | LlmError::Refused { .. }
-        | LlmError::Invalid { .. } => Ok(Asked::Unavailable(format!(
-            "{error}，软规则未执行，转人工复核"
-        ))),
+        | LlmError::Invalid { .. } => Ok(Asked::Unavailable(error.to_string())),
         // The breaker holds everybody back, and its patience ends it; this uses up no attempt.
         LlmError::RateLimited(_) => {
             let wait = busy(error.retry_after());

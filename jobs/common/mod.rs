@@ -13,6 +13,8 @@
 //! | [`model`] | the language model, and what a study allows |
 //! | [`ask`] | one question to it, by the journal: never paid twice |
 //! | [`soft_step`] | the judgement of a soft rule |
+//! | [`questions`] | a question reasoned about: begun by a message, ended with a part of its reply |
+//! | [`tool_calls`] | the tool calls of one turn |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
@@ -20,6 +22,7 @@
 //! | [`click`] | from a click on a card to the choice it made |
 //! | [`whose`] | whose study a message is about |
 //! | [`cron`] | the scheduler: from a time that has come to a firing and its job |
+//! | [`proposals`] | what a skill's tools proposed, written with their step |
 //! | [`notice`] | telling people of a study something they did not ask for |
 //! | [`cancel`] | ending a job that nobody wants any more |
 //! | [`until_noted`] | noting an answer over a moment without a database |
@@ -36,6 +39,8 @@ pub mod model;
 pub mod notice;
 pub mod page;
 pub mod parts;
+pub mod proposals;
+pub mod questions;
 pub mod records;
 pub mod reply;
 pub mod review;
@@ -45,6 +50,7 @@ pub mod starts;
 pub mod steps;
 pub mod study;
 pub mod tokens;
+pub mod tool_calls;
 pub mod until_noted;
 pub mod way_out;
 pub mod which_skills;

@@ -61,7 +61,7 @@ impl Model {
             return Ok(());
         }
         Err(format!(
-            "本研究不允许把数据发送到外部模型 {}（项目文件 [llm] allow_external 或 allow_hosts），软规则未执行，转人工复核",
+            "本研究不允许把数据发送到外部模型 {}（项目文件 [llm] allow_external 或 allow_hosts）",
             self.host
         ))
     }

@@ -2,14 +2,19 @@
 
 use super::{
     mixed_ids::doubt,
+    questions,
     records::{self, Named},
+    services::Services,
     starts,
     study::{Study, edc_error},
     which_skills::{asked_for, kind_asked_for},
 };
 use crate::{
-    engines::router::{self, Clarification, IntentKind, texts},
-    jobs::batch_qc::BatchQc,
+    engines::{
+        react::Question,
+        router::{self, Clarification, IntentKind, texts},
+    },
+    jobs::{batch_qc::BatchQc, progress},
     queue::{JobError, NewJob, Settlement},
     store::{
         batches::{self, NewBatch},
@@ -32,6 +37,13 @@ pub enum Part {
     Records(Vec<String>, Vec<StoredSkill>),
     /// A QC of the whole project, with one skill or all; the reply waits for it.
     WholeProject(Option<String>),
+    /// A question to reason about; the reply waits for it.
+    Reason {
+        /// The question.
+        question: Question,
+        /// What is said where no model may be asked.
+        otherwise: String,
+    },
 }
 
 impl Part {
@@ -56,7 +68,7 @@ pub async fn answers(
 ) -> Result<(Vec<Part>, Option<String>, Option<Clarification>), JobError> {
     let mut parts = Vec::new();
     let mut patient = None;
-    let mut questions = Vec::new();
+    let mut asked = Vec::new();
     let any = |wanted: fn(&router::Intent) -> bool| routing.intents.iter().any(wanted);
     let names_records = any(|intent| !intent.entities.record_ids.is_empty());
     let known = if names_records || any(|intent| intent.kind == IntentKind::QcTask) {
@@ -93,7 +105,7 @@ pub async fn answers(
         if let Some(clarification) = &intent.clarification {
             let clarification = keep_kind(clarification, message);
             parts.push(ask(&clarification));
-            questions.push(clarification);
+            asked.push(clarification);
             continue;
         }
         let part = match intent.kind {
@@ -118,21 +130,46 @@ pub async fn answers(
                     }
                     let question = question.map(|question| keep_kind(&question, message));
                     let chips = question.as_ref().map(chips_of).unwrap_or_default();
-                    questions.extend(question);
+                    asked.extend(question);
                     Part::Say { text, chips }
                 }
             },
             IntentKind::Help => Part::say(texts::help()),
             IntentKind::OutOfScope => Part::say(texts::out_of_scope()),
             IntentKind::Feedback => Part::say(texts::feedback_noted()),
-            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => {
-                Part::say(texts::needs_language_model())
+            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report
+                if intent.wishes_write =>
+            {
+                let chips = questions::change_chips(&intent.text);
+                let question = Clarification {
+                    question: texts::write_goes_through_sop().to_owned(),
+                    choices: chips
+                        .into_iter()
+                        .map(|chip| router::Choice {
+                            label: chip.label,
+                            text: chip.text,
+                        })
+                        .collect(),
+                    resume: None,
+                };
+                let part = ask(&question);
+                asked.push(question);
+                part
             }
+            IntentKind::QaQuery | IntentKind::ProtocolQa | IntentKind::Report => Part::Reason {
+                question: Question {
+                    text: intent.text.clone(),
+                    records: named.found,
+                    about_past: intent.about_past,
+                    about_protocol: intent.kind == IntentKind::ProtocolQa,
+                },
+                otherwise: texts::needs_language_model().to_owned(),
+            },
             IntentKind::Unclear => Part::say(texts::what_do_you_need()),
         };
         parts.push(part);
     }
-    Ok((parts, patient, one_question(questions)))
+    Ok((parts, patient, one_question(asked)))
 }
 
 /// The question that now waits. Several in one reply are numbered through, so they wait as one: a typed
@@ -222,12 +259,14 @@ fn not_found(named: &Named) -> Option<(String, Option<Clarification>)> {
 /// # Errors
 /// The database failed.
 pub async fn write(
+    services: &Services,
     settlement: &mut Settlement,
-    project: &str,
+    study: &Study,
     message: &Message,
     no: i32,
     part: Part,
 ) -> Result<(), JobError> {
+    let project = study.id();
     let new_batch = NewBatch {
         project,
         skill: None,
@@ -238,6 +277,20 @@ pub async fn write(
     match part {
         Part::Say { text, chips } => {
             replies::add(settlement.conn(), message.id, no, Some(&text), &chips, None).await?;
+            return Ok(());
+        }
+        Part::Reason {
+            question,
+            otherwise,
+        } => {
+            let conn = settlement.conn();
+            if let Err(why) = questions::may_ask(services, study) {
+                let text = format!("{why}{otherwise}");
+                replies::add(conn, message.id, no, Some(&text), &[], None).await?;
+                return Ok(());
+            }
+            replies::add(conn, message.id, no, None, &[], None).await?;
+            questions::begin(settlement, study, message, no, question).await?;
         }
         Part::Records(records, skills) => {
             let batch = NewBatch {
@@ -262,5 +315,5 @@ pub async fn write(
             settlement.enqueue(NewJob::of(&plan)?).await?;
         }
     }
-    Ok(())
+    progress::watch(services, settlement, message).await
 }

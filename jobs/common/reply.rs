@@ -53,7 +53,7 @@ pub async fn finish_batch(
         .await?
         .map_or_else(|| batch.project.clone(), |project| project.file.name);
     let text = qc_answer(&study, &batch, &outcome);
-    replies::fill(settlement.conn(), message, part, &text).await?;
+    replies::fill(settlement.conn(), message, part, &text, &[]).await?;
     send_if_complete(services, settlement, message).await
 }
 

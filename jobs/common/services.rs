@@ -8,6 +8,7 @@ use super::{model::Model, study::SkillCache, tokens::PgTokenStore};
 use crate::{
     adapters::{edc::EdcPool, wecom::client::WecomClient},
     queue::Wake,
+    tools::{Registry, Snapshots},
     types::clock::Clock,
 };
 
@@ -27,6 +28,12 @@ pub struct Services {
     pub wecom: Option<WecomClient<PgTokenStore>>,
     /// The language model; `None` when none is configured.
     pub model: Option<Model>,
+    /// What the model may call.
+    pub tools: Registry,
+    /// Connections that can't write, see [`crate::store::reader`].
+    pub reader: PgPool,
+    /// The studies' data, for the tools.
+    pub snapshots: Snapshots,
     /// How the conversation behaves.
     pub conversation: ConversationSettings,
 }
@@ -36,6 +43,8 @@ pub struct Services {
 pub struct ConversationSettings {
     /// How long 他 still means the patient last spoken of.
     pub memory_idle: Duration,
+    /// After how long a person is told that the reply takes its time; zero = never.
+    pub progress_after: Duration,
     /// In the demo every sender counts as a member of this project.
     pub open_project: Option<String>,
 }
@@ -44,6 +53,7 @@ impl Default for ConversationSettings {
     fn default() -> Self {
         Self {
             memory_idle: Duration::from_secs(30 * 60),
+            progress_after: Duration::from_secs(5),
             open_project: None,
         }
     }

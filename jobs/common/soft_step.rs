@@ -89,7 +89,7 @@ pub async fn judge(
     };
     let limits = &study.project.file.llm;
     if let Err(why) = model.may_see(limits) {
-        return Ok(Judged::without_model(why));
+        return Ok(Judged::without_model(not_run(&why)));
     }
     let node = walk.node().unwrap_or_default();
     let thread = format!("{node}#{}", walk.visits(node));
@@ -103,8 +103,7 @@ pub async fn judge(
         match open(study, run, instruction).await? {
             Ok(opened) => opened,
             Err(too_large) => {
-                let why = format!("{too_large}，软规则未执行，转人工复核");
-                return Ok(Judged::without_model(why));
+                return Ok(Judged::without_model(not_run(&too_large.to_string())));
             }
         }
     } else {
@@ -145,7 +144,7 @@ pub async fn judge(
         day_limits: model.day_limits(limits),
     };
     let (reply, calls, tokens) = match ask(services, model, lease, &question).await? {
-        Asked::Unavailable(why) => return Ok(Judged::without_model(why)),
+        Asked::Unavailable(why) => return Ok(Judged::without_model(not_run(&why))),
         Asked::Reply {
             reply,
             calls,
@@ -180,6 +179,10 @@ pub async fn judge(
         },
         data_version,
     })
+}
+
+fn not_run(why: &str) -> String {
+    format!("{why}，软规则未执行，转人工复核")
 }
 
 type Opened = (Vec<Entry>, Data, Option<String>);

@@ -67,6 +67,12 @@ impl Study {
         &self.project.file.id
     }
 
+    /// The project's time zone.
+    #[must_use]
+    pub fn zone(&self) -> chrono_tz::Tz {
+        self.project.file.timezone.parse().unwrap_or(chrono_tz::UTC)
+    }
+
     /// What the rules may know of this study.
     #[must_use]
     pub fn names<'a>(&'a self, dictionary: Option<&'a Dictionary>) -> rules::Study<'a> {

@@ -26,6 +26,8 @@ pub struct Config {
     pub llm: Option<LlmConfig>,
     /// `IIT_WORKER_CONCURRENCY`, `IIT_LEASE_S`
     pub worker: WorkerSettings,
+    /// `IIT_PROGRESS_AFTER_S`
+    pub progress_after: Duration,
     /// `IIT_JOB_HISTORY_DAYS`
     pub job_history: Duration,
     /// `IIT_METRICS_BIND`
@@ -68,6 +70,9 @@ impl Config {
                 drain,
                 ..defaults
             },
+            progress_after: Duration::from_secs(
+                number(&get, "IIT_PROGRESS_AFTER_S", 0, 600)?.unwrap_or(5),
+            ),
             job_history: Duration::from_secs(
                 86_400 * number::<u64>(&get, "IIT_JOB_HISTORY_DAYS", 0, 3650)?.unwrap_or(14),
             ),

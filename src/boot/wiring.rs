@@ -25,6 +25,8 @@ use crate::{
     },
     ops::{health::Readiness, metrics::Metrics},
     queue::{Wake, worker::Worker},
+    store::reader,
+    tools::{Registry, Snapshots},
     types::clock::Clock,
 };
 
@@ -78,8 +80,12 @@ impl Wiring {
             skills: SkillCache::default(),
             wecom: client,
             model,
+            tools: Registry::standard(),
+            reader: reader::pool(&pool),
+            snapshots: Snapshots::default(),
             conversation: ConversationSettings {
                 open_project,
+                progress_after: config.progress_after,
                 ..ConversationSettings::default()
             },
         });

@@ -19,7 +19,7 @@ use crate::{
     jobs::intent,
     store::{
         inbox::{self, Channel, NewMessage},
-        outbox, projects,
+        outbox, progress, projects,
     },
     types::{ids::MessageId, text::without_nul},
 };
@@ -101,6 +101,7 @@ pub async fn show(
         .await?
         .ok_or_else(missing)?;
     let runs = inbox::runs_of(&mut conn, message_id).await?;
+    let progress = progress::said(&mut conn, message_id).await?;
     let replies: Vec<Value> = outbox::replies_to(&mut conn, message_id)
         .await?
         .into_iter()
@@ -122,6 +123,7 @@ pub async fn show(
         "status": message.status,
         "intents": message.intents,
         "runs": runs,
+        "progress": progress,
         "replies": replies,
         "created_at": message.created_at,
     })))

@@ -74,6 +74,7 @@ pub fn app(state: AppState, gate: Option<Gate>) -> Router {
         .route("/batches/{id}", get(batches::show))
         .route("/runs/{id}", get(runs::show))
         .route("/runs/{id}/steps", get(runs::steps))
+        .route("/runs/{id}/trace", get(runs::trace))
         .route("/projects/{project}/pending-actions", get(pending::list))
         .route("/pending-actions/{id}/decision", post(pending::decide))
         .route("/queues", get(ops::queues))

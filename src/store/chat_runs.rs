@@ -1,6 +1,8 @@
 //! Runs that no skill drives: one message understood, one question reasoned about. Their steps advance
 //! behind the same fence as all runs', see [`super::runs::advance`].
 
+use std::time::Duration;
+
 use sqlx::PgConnection;
 
 use crate::types::ids::{MessageId, RunId};
@@ -74,4 +76,19 @@ pub async fn get(conn: &mut PgConnection, id: RunId) -> Result<Option<ChatRun>, 
     )
     .fetch_optional(conn)
     .await
+}
+
+/// How long ago a run began, by the database clock.
+///
+/// # Errors
+/// The database failed; there is no such run.
+pub async fn age(conn: &mut PgConnection, id: RunId) -> Result<Duration, sqlx::Error> {
+    let seconds = sqlx::query_scalar!(
+        r#"SELECT EXTRACT(EPOCH FROM clock_timestamp() - created_at)::float8 AS "seconds!"
+           FROM iit_task_run WHERE id = $1"#,
+        id as RunId,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }

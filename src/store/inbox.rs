@@ -214,8 +214,11 @@ pub async fn reopen(conn: &mut PgConnection, id: MessageId) -> Result<bool, sqlx
 /// The database failed.
 pub async fn runs_of(conn: &mut PgConnection, id: MessageId) -> Result<Vec<RunId>, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT r.id AS "id: RunId" FROM iit_task_run r JOIN iit_batches b ON b.id = r.batch_id
-           WHERE b.message_id = $1 ORDER BY r.id LIMIT 2000"#,
+        r#"SELECT r.id AS "id!: RunId" FROM iit_task_run r JOIN iit_batches b ON b.id = r.batch_id
+           WHERE b.message_id = $1
+           UNION
+           SELECT r.id FROM iit_task_run r WHERE r.message_id = $1 AND r.kind <> 'intent'
+           ORDER BY 1 LIMIT 2000"#,
         id as MessageId
     )
     .fetch_all(conn)

@@ -120,7 +120,7 @@ async fn select(
         r#"SELECT id AS "id: OutboxId", message_id AS "message: MessageId", recipient, text,
                   chips AS "chips: Json<Vec<Chip>>", degraded, state, sent_at,
                   EXTRACT(EPOCH FROM now() - queued_at)::float8 AS "waited_s!"
-           FROM iit_outbox WHERE id = $1 OR message_id = $2 ORDER BY created_at, id"#,
+           FROM iit_outbox WHERE id = $1 OR (message_id = $2 AND NOT is_progress) ORDER BY created_at, id"#,
         id as Option<OutboxId>,
         message as Option<MessageId>,
     )

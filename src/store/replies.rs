@@ -60,12 +60,15 @@ pub async fn fill(
     message: MessageId,
     no: i32,
     text: &str,
+    chips: &[Chip],
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        r#"UPDATE iit_reply_parts SET text = $3 WHERE message_id = $1 AND no = $2 AND text IS NULL"#,
+        r#"UPDATE iit_reply_parts SET text = $3, chips = $4
+           WHERE message_id = $1 AND no = $2 AND text IS NULL"#,
         message as MessageId,
         no,
         text,
+        Json(chips) as _,
     )
     .execute(conn)
     .await?;

@@ -6,8 +6,17 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
+    aggregate::Aggregate,
+    check_ethics_compliance::CheckEthicsCompliance,
+    check_visit_window::CheckVisitWindow,
+    get_project_stats::GetProjectStats,
+    manage_issue::ManageIssue,
+    read_clinical_data::ReadClinicalData,
     scope::Scope,
+    search_records::SearchRecords,
+    send_notification::SendNotification,
     tool::{Effect, Observation, Tool, ToolError},
+    update_record::{UpdateRecord, WriteClinicalData},
 };
 use crate::adapters::llm::ToolSpec;
 
@@ -55,6 +64,16 @@ impl Registry {
     #[must_use]
     pub fn standard() -> Self {
         Self::default()
+            .with(ReadClinicalData)
+            .with(SearchRecords)
+            .with(Aggregate)
+            .with(CheckVisitWindow)
+            .with(CheckEthicsCompliance)
+            .with(GetProjectStats)
+            .with(ManageIssue)
+            .with(UpdateRecord)
+            .with(WriteClinicalData)
+            .with(SendNotification)
     }
 
     /// Adds a tool.

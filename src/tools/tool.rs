@@ -7,6 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::scope::Scope;
+use crate::types::{finding::Finding, ids::PendingActionId};
 
 /// What using a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,6 +54,42 @@ pub struct Observation {
     pub records: Vec<String>,
     /// Documents it rests on, as an answer cites them: name and section.
     pub sources: Vec<String>,
+    /// Names the model used that nobody could map to a field; the job keeps them for the data manager
+    /// (`store::unmapped_names::note`).
+    pub unmapped: Vec<String>,
+    /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
+    pub identifiers: Vec<String>,
+    /// What a tool of effect [`Effect::Propose`] or [`Effect::Notify`] wants done; the job writes it in its
+    /// settlement.
+    pub proposals: Vec<Proposal>,
+}
+
+/// Something for a person to decide.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    /// A new line of the ledger.
+    Raise(Finding),
+    /// The site's explanation of a ledger row.
+    Answer {
+        /// The row.
+        id: PendingActionId,
+        /// What the site says.
+        text: String,
+    },
+    /// A ledger row seems settled; a person closes it.
+    Close {
+        /// The row.
+        id: PendingActionId,
+        /// Why.
+        reason: String,
+    },
+    /// A notice to people of the study.
+    Notify {
+        /// Members and groups; nobody named: the coordinators.
+        to: Vec<String>,
+        /// What they are told.
+        text: String,
+    },
 }
 
 impl Observation {
@@ -73,12 +110,31 @@ impl Observation {
     }
 }
 
+impl ToolError {
+    /// Names nobody could map, as in [`Observation::unmapped`].
+    #[must_use]
+    pub fn unmapped(&self) -> &[String] {
+        match self {
+            Self::Unmapped { names, .. } => names,
+            Self::Arguments(_) | Self::Unavailable(_) => &[],
+        }
+    }
+}
+
 /// Why a tool gave nothing back. Each counts as a failed call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The arguments can't be used; what is wrong, for the model, which may try again.
     #[error("{0}")]
     Arguments(String),
+    /// Names that mean no field, or several; what they may mean, for the model, which may try again.
+    #[error("{what}")]
+    Unmapped {
+        /// The names, for the data manager to map.
+        names: Vec<String>,
+        /// What the model is told.
+        what: String,
+    },
     /// What it needs can't be reached; one sentence for the model and for people, nothing internal in it.
     #[error("{0}")]
     Unavailable(String),

@@ -10,7 +10,7 @@ use super::near_miss::nearest;
 mod tests;
 
 /// What a field may be to the agent: the keys of `[fields]`.
-pub const FIELD_ROLES: [&str; 13] = [
+pub const FIELD_ROLES: [&str; 14] = [
     "record_id",
     "enrollment_date",
     "consent_date",
@@ -18,6 +18,7 @@ pub const FIELD_ROLES: [&str; 13] = [
     "site",
     "age",
     "guardian_consent_date",
+    "vulnerable_population",
     "exposure_start",
     "ae_form",
     "ae_term",

@@ -71,6 +71,8 @@ pub async fn run(args: &Args) -> Result<Report> {
             ("DATABASE_URL", place.url_by(line.port())),
             ("IIT_BIND", address.clone()),
             ("IIT_LEASE_S", LEASE_S.to_string()),
+            // What leaves is counted against what the seed says.
+            ("IIT_PROGRESS_AFTER_S", "0".to_owned()),
             ("IIT_WORKER_CONCURRENCY", size.concurrency.to_string()),
             ("LLM_BASE_URL", llm.base(slot)),
             ("LLM_API_KEY", "chaos-key".to_owned()),

@@ -22,6 +22,7 @@ mod outbox;
 mod postgres;
 mod postgres_choice;
 mod queue;
+mod react;
 mod readme;
 mod router;
 mod rules;

@@ -14,7 +14,7 @@ use crate::{
         logging, process,
     },
     queue::depth,
-    store::{outbox as store_outbox, projects, wecom_gate},
+    store::{outbox as store_outbox, projects, reader, wecom_gate},
 };
 
 /// Runs the command: exit code 1 when something needs a person. `env_file`: the `.env` file that was read.
@@ -153,6 +153,7 @@ async fn stored(database: &Database) -> Result<Vec<Row>, Failure> {
         ),
     });
     rows.extend(sending(&mut conn).await?);
+    rows.push(reading(&database.pool).await);
     let edc = EdcPool::default();
     let projects = projects::list(&mut conn).await.map_err(query_failed)?;
     if projects.is_empty() {
@@ -190,6 +191,24 @@ async fn stored(database: &Database) -> Result<Vec<Row>, Failure> {
         }
     }
     Ok(rows)
+}
+
+/// Whether the tools can read our tables without being able to write.
+async fn reading(pool: &sqlx::PgPool) -> Row {
+    const CHECK: &str = "只读角色 iit_reader";
+    let reader = reader::pool(pool);
+    let fault = reader::fault(&reader).await;
+    reader.close().await;
+    match fault {
+        None => Row::new(CHECK, Mark::Fine, "可用 tools read with SELECT alone"),
+        Some(why) => Row::new(
+            CHECK,
+            Mark::Fault,
+            format!(
+                "不可用，需要读台账的工具停用：{why}；请数据库管理员执行 CREATE ROLE iit_reader NOLOGIN; GRANT iit_reader TO 本程序的用户; 再以本程序的用户执行 SELECT iit_schema.iit_grant_reader(); (tools that read our tables are off until then)"
+            ),
+        ),
+    }
 }
 
 /// Whether messages leave, and what became of those that did not surely arrive.

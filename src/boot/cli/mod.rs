@@ -15,6 +15,7 @@ pub mod project;
 pub mod qc;
 pub mod queue;
 pub mod rules;
+pub mod runs;
 pub mod schedule;
 pub mod serve;
 pub mod skills;
@@ -65,6 +66,8 @@ enum Command {
     Schedule(schedule::Args),
     /// 大模型 · what the language model costs, and whether it is asked.
     Llm(llm::Args),
+    /// 运行 · what a run said, called, saw and cost.
+    Runs(runs::Args),
     /// 待处理清单 · the ledger of findings.
     Pending(pending::Args),
     /// 硬规则 · hard rules over plain files, without a database.
@@ -136,6 +139,7 @@ fn dispatch(command: Command, env_file: Option<&Path>) -> CommandResult {
         Command::Outbox(args) => outbox::run(args),
         Command::Schedule(args) => schedule::run(args),
         Command::Llm(args) => llm::run(args),
+        Command::Runs(args) => runs::run(args),
         Command::Pending(args) => pending::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Eval(args) => eval::run(args),

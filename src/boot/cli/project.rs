@@ -1,4 +1,6 @@
-//! `iit project apply FILE | list`.
+//! `iit project apply FILE | list | unmapped | map`.
+
+mod names;
 
 use std::{
     path::{Path, PathBuf},
@@ -47,6 +49,10 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
     },
+    /// 无法对应到字段的名称 · names people used that no field answers to.
+    Unmapped(names::Unmapped),
+    /// 让一个名称代表一个字段 · make a name stand for a field.
+    Map(names::Map),
 }
 
 /// Who acts from the command line, for the audit log.
@@ -87,6 +93,8 @@ pub fn run(args: Args) -> CommandResult {
                 Ok(ExitCode::SUCCESS)
             })
         }
+        Command::Unmapped(args) => names::unmapped(&args),
+        Command::Map(args) => names::map(&args),
         Command::List { format } => process::block_on(async move {
             let database = Database::open("project", 2).await?;
             let listed = async { projects::list(&mut *database.pool.acquire().await?).await }.await;

@@ -122,6 +122,11 @@ impl Moment {
         self.lo != self.hi
     }
 
+    /// First and last moment it may mean.
+    pub(super) fn bounds(self) -> (NaiveDateTime, NaiveDateTime) {
+        (self.lo, self.hi)
+    }
+
     /// First and last day it may mean.
     pub(super) fn day_range(self) -> (NaiveDate, NaiveDate) {
         (self.lo.date(), self.hi.date())

@@ -28,7 +28,7 @@ pub(super) struct Rule {
     field: Arc<str>,
     expr: Expr,
     /// Every field the rule reads, once, in reading order.
-    refs: Vec<RefId>,
+    pub(super) refs: Vec<RefId>,
     pub(super) names: Vec<Arc<str>>,
     pub(super) scope: Scope,
     template: Template,
@@ -142,6 +142,15 @@ impl Rule {
             Some(true) => self.result(index, Outcome::Pass),
             Some(false) => self.failed(index, eval),
             None => self.undecided(index, eval, eval.explain(&self.expr)),
+        }
+    }
+
+    /// The outcome without a word about it.
+    pub(super) fn outcome<'a>(&'a self, eval: &Eval<'_, 'a>) -> Outcome {
+        match eval.truth(&self.expr) {
+            Some(true) => Outcome::Pass,
+            Some(false) => Outcome::Fail,
+            None => self.undecided(0, eval, eval.explain(&self.expr)).outcome,
         }
     }
 

@@ -164,7 +164,7 @@ impl RuleSet {
 }
 
 /// What the compiled set keeps of the names.
-fn fields(names: Names<'_>) -> Fields {
+pub(super) fn fields(names: Names<'_>) -> Fields {
     let study = names.study();
     let forms = names::form_fields(study, &names.layout);
     let dictionary = study.dictionary;

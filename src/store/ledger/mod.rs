@@ -4,6 +4,7 @@
 
 mod decisions;
 mod findings;
+mod suggestions;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,6 +12,7 @@ use sqlx::{PgConnection, types::Json};
 
 pub use decisions::{DecideError, Decision, Decisive, decide, dismissed, verdict};
 pub use findings::{Decided, Found, Scope, lock_records, propose_close, record};
+pub use suggestions::suggest_close;
 
 use crate::types::{finding::FieldValue, ids::PendingActionId};
 

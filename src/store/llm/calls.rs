@@ -112,6 +112,26 @@ pub async fn of_run(conn: &mut PgConnection, run: RunId) -> Result<(i64, i64), s
     Ok((row.calls, row.tokens))
 }
 
+/// Tokens the model's answers to a run took, in the steps before `step`. Of an answer whose server counted
+/// nothing, a guess by its length.
+///
+/// # Errors
+/// The database failed.
+pub async fn completion_before(
+    conn: &mut PgConnection,
+    run: RunId,
+    step: i32,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT COALESCE(sum(COALESCE(completion_tokens, char_length(reply) / 4)), 0)::bigint AS "tokens!"
+           FROM iit_llm_calls WHERE run_id = $1 AND step_no < $2 AND state = 'answered'"#,
+        run as RunId,
+        step,
+    )
+    .fetch_one(conn)
+    .await
+}
+
 /// Notes that a question is about to leave. Must be committed before it does. `None`: the step was answered
 /// since the caller looked, and is not asked again.
 ///

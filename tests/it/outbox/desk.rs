@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use iit_manager::store::reader;
+use iit_manager::tools::{Registry, Snapshots};
 use iit_manager::{
     adapters::{
         edc::EdcPool,
@@ -156,6 +158,9 @@ impl Desk {
             skills: SkillCache::default(),
             wecom: Some(WecomClient::new(config, tokens, Deadlines::default()).unwrap()),
             model: None,
+            tools: Registry::standard(),
+            reader: reader::pool(&self.db.pool),
+            snapshots: Snapshots::default(),
             conversation: ConversationSettings::default(),
         }))
     }

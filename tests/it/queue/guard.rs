@@ -9,6 +9,8 @@ use std::{
 };
 
 use anyhow::anyhow;
+use iit_manager::store::reader;
+use iit_manager::tools::{Registry, Snapshots};
 use iit_manager::{
     adapters::edc::EdcPool,
     jobs::{
@@ -311,6 +313,9 @@ async fn unknown_kinds_and_unreadable_payloads_die_with_a_sentence_each() {
         skills: SkillCache::default(),
         wecom: None,
         model: None,
+        tools: Registry::standard(),
+        reader: reader::pool(&db.pool),
+        snapshots: Snapshots::default(),
         conversation: ConversationSettings::default(),
     };
     let jobs = Jobs::register(Arc::new(services));

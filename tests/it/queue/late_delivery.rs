@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use iit_manager::store::reader;
+use iit_manager::tools::{Registry, Snapshots};
 use iit_manager::{
     adapters::{
         edc::EdcPool,
@@ -47,6 +49,9 @@ async fn jobs(db: &TestDb, wecom: &FakeWecom) -> Arc<Jobs> {
         skills: SkillCache::default(),
         wecom: Some(client),
         model: None,
+        tools: Registry::standard(),
+        reader: reader::pool(&db.pool),
+        snapshots: Snapshots::default(),
         conversation: ConversationSettings::default(),
     }))
 }

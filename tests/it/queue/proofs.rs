@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use iit_manager::store::reader;
+use iit_manager::tools::{Registry, Snapshots};
 use iit_manager::{
     adapters::edc::EdcPool,
     jobs::{
@@ -196,6 +198,9 @@ async fn rows_that_nobody_can_read_end_no_worker_and_say_why_they_died() {
         skills: SkillCache::default(),
         wecom: None,
         model: None,
+        tools: Registry::standard(),
+        reader: reader::pool(&db.pool),
+        snapshots: Snapshots::default(),
         conversation: ConversationSettings::default(),
     };
     assert!(QUEUES.contains(&QUEUE));

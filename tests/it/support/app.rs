@@ -87,6 +87,8 @@ impl TestApp {
         let wecom = FakeWecom::start().await;
         let mut variables = wecom.variables();
         variables.insert("IIT_API_TOKEN", TOKEN.to_owned());
+        // A test that is about it says so; the others wait for no job that only looks at the clock.
+        variables.insert("IIT_PROGRESS_AFTER_S", "0".to_owned());
         variables.extend(more.iter().cloned());
         let config = Config::from_lookup(|name| variables.get(name).cloned()).unwrap();
         let wiring = Wiring::new(config, db.pool.clone(), clock.clone(), None).unwrap();

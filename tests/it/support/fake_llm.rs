@@ -56,6 +56,18 @@ pub enum Answer {
     Http(u16, Vec<(&'static str, String)>, String),
     /// Waits until `open`, then answers with this text.
     Held(Hold, String),
+    /// Thinks this aloud and calls these tools: name and arguments as the model wrote them.
+    Calls(String, Vec<(String, String)>),
+}
+
+impl Answer {
+    /// One call.
+    pub fn call(name: &str, arguments: impl ToString) -> Self {
+        Self::Calls(
+            String::new(),
+            vec![(name.to_owned(), arguments.to_string())],
+        )
+    }
 }
 
 /// Stops a request until the test lets it go.
@@ -67,7 +79,7 @@ pub struct Hold {
     pub open: Arc<Notify>,
 }
 
-type Model = dyn Fn(&Request) -> String + Send + Sync;
+type Model = dyn Fn(&Request) -> Answer + Send + Sync;
 
 #[derive(Clone)]
 struct Shared {
@@ -85,8 +97,13 @@ pub struct FakeLlm {
 }
 
 impl FakeLlm {
-    /// A model that answers as `model` says.
+    /// A model that says what `model` says.
     pub async fn start(model: impl Fn(&Request) -> String + Send + Sync + 'static) -> Self {
+        Self::answering(move |request| Answer::Says(model(request))).await
+    }
+
+    /// A model that does what `model` says.
+    pub async fn answering(model: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         let shared = Shared {
             model: Arc::new(model),
             log: Arc::default(),
@@ -176,8 +193,9 @@ async fn complete(
     shared.log.lock().unwrap().push(request.clone());
     let next = shared.next.lock().unwrap().pop_front();
     let answer = next.or_else(|| shared.always.lock().unwrap().clone());
-    match answer.unwrap_or_else(|| Answer::Says((shared.model)(&request))) {
+    match answer.unwrap_or_else(|| (shared.model)(&request)) {
         Answer::Says(text) => said(&text),
+        Answer::Calls(text, calls) => called(&text, &calls),
         Answer::Http(status, headers, body) => {
             let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
             for (name, value) in headers {
@@ -199,6 +217,25 @@ fn said(text: &str) -> Response {
     Json(json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake-model",
         "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": text } }],
+        "usage": { "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120 },
+    }))
+    .into_response()
+}
+
+fn called(text: &str, calls: &[(String, String)]) -> Response {
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(at, (name, arguments))| {
+            // As some servers do, the same ids in every answer.
+            json!({ "id": format!("call_{at}"), "type": "function",
+                    "function": { "name": name, "arguments": arguments } })
+        })
+        .collect();
+    Json(json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake-model",
+        "choices": [{ "index": 0, "finish_reason": "tool_calls",
+                      "message": { "role": "assistant", "content": text, "tool_calls": calls } }],
         "usage": { "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120 },
     }))
     .into_response()

@@ -21,6 +21,9 @@ use crate::types::near_miss::near_misses;
 mod age_requirement;
 mod informed_consent;
 mod visit_window;
+mod window;
+
+pub use window::Window;
 
 /// A check with a name.
 pub(super) trait NamedFunction: Debug + Send + Sync {

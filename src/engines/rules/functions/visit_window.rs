@@ -1,6 +1,6 @@
 //! `visit_window`: a visit took place within its days.
 
-use super::{Args, NamedFunction, date, shown};
+use super::{Args, NamedFunction, Window, date, shown};
 use crate::{
     engines::rules::{
         eval::Eval,
@@ -18,10 +18,7 @@ struct VisitWindow {
     visit: String,
     date: RefId,
     anchor: RefId,
-    /// Days after the anchor, inclusive.
-    earliest: i64,
-    latest: i64,
-    anchor_is_day_one: bool,
+    window: Window,
 }
 
 pub(super) fn make(args: &mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>> {
@@ -53,14 +50,14 @@ pub(super) fn make(args: &mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>> {
             );
         }
     };
-    if visit.anchor_is_day_one && visit.day == 0 {
+    let Some(window) = Window::of(visit) else {
         return args.fault(
             "visit",
             format!(
                 "visit `{id}` is planned on day 0, which a study whose anchor is day 1 doesn't have"
             ),
         );
-    }
+    };
     let has_events = args
         .names
         .study()
@@ -92,39 +89,12 @@ pub(super) fn make(args: &mut Args<'_, '_>) -> Option<Box<dyn NamedFunction>> {
             ),
         );
     }
-    let planned = i64::from(visit.day);
-    let after_anchor = if visit.anchor_is_day_one && planned > 0 {
-        planned - 1
-    } else {
-        planned
-    };
     Some(Box::new(VisitWindow {
         visit: id,
         date,
         anchor,
-        earliest: after_anchor - i64::from(visit.minus),
-        latest: after_anchor + i64::from(visit.plus),
-        anchor_is_day_one: visit.anchor_is_day_one,
+        window,
     }))
-}
-
-impl VisitWindow {
-    /// The study day of a number of days after the anchor.
-    fn study_day(&self, after_anchor: i64) -> i64 {
-        if self.anchor_is_day_one && after_anchor >= 0 {
-            after_anchor + 1
-        } else {
-            after_anchor
-        }
-    }
-
-    fn range(&self) -> String {
-        format!(
-            "Day {} - Day {}",
-            self.study_day(self.earliest),
-            self.study_day(self.latest)
-        )
-    }
 }
 
 impl NamedFunction for VisitWindow {
@@ -134,19 +104,16 @@ impl NamedFunction for VisitWindow {
 
     fn decide<'a>(&'a self, eval: &Eval<'_, 'a>) -> Option<bool> {
         let (anchor, actual) = (date(eval, self.anchor), date(eval, self.date));
-        let (fewest, most) = anchor?.days_until(actual?);
-        if fewest >= self.earliest && most <= self.latest {
-            Some(true)
-        } else if most < self.earliest || fewest > self.latest {
-            Some(false)
-        } else {
+        let days = anchor?.days_until(actual?);
+        let holds = self.window.holds(days);
+        if holds.is_none() {
             for field in [self.anchor, self.date] {
                 if date(eval, field).is_some_and(|moment| !moment.is_whole_day()) {
                     eval.doubt(Reason::PartialDate, Some(field));
                 }
             }
-            None
         }
+        holds
     }
 
     fn detail(&self, eval: &Eval<'_, '_>) -> String {
@@ -154,16 +121,12 @@ impl NamedFunction for VisitWindow {
         let (Some(anchor), Some(actual)) = (anchor, actual) else {
             return String::new();
         };
-        let (fewest, most) = anchor.days_until(actual);
-        let deviation = if most < self.earliest {
-            self.earliest - most
-        } else {
-            fewest - self.latest
-        };
+        let days @ (fewest, most) = anchor.days_until(actual);
+        let deviation = self.window.deviation(days);
         let (day, least) = if fewest == most {
-            (format!("Day {}", self.study_day(fewest)), "")
+            (format!("Day {}", self.window.study_day(fewest)), "")
         } else {
-            let (from, to) = (self.study_day(fewest), self.study_day(most));
+            let (from, to) = (self.window.study_day(fewest), self.window.study_day(most));
             (format!("Day {from} 至 Day {to}"), "至少 ")
         };
         format!(
@@ -171,7 +134,7 @@ impl NamedFunction for VisitWindow {
             self.visit,
             shown(eval, self.date),
             shown(eval, self.anchor),
-            self.range(),
+            self.window.range(),
         )
     }
 
@@ -184,7 +147,7 @@ impl NamedFunction for VisitWindow {
     }
 
     fn words(&self) -> String {
-        format!("{}访视应在 {} 内", self.visit, self.range())
+        format!("{}访视应在 {} 内", self.visit, self.window.range())
     }
 }
 
