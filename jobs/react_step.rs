@@ -13,16 +13,16 @@ use super::{
     Handle,
     common::{
         ask::{Asked, ask},
-        notice,
+        judgements, notice,
         questions::{self, THREAD},
         services::Services,
         steps::LLM_QUEUE,
         study::Study,
-        tool_calls,
+        tool_calls::{self, outcomes},
     },
 };
 use crate::{
-    adapters::llm::{ChatRequest, Format, Reply},
+    adapters::llm::{ChatRequest, Format, ToolCall},
     engines::{
         react::{
             self, Decision, End, Limits, Next, PROMPT_VERSION, Said, calls, decide, texts, thread,
@@ -39,7 +39,7 @@ use crate::{
         trace::{self, Entry},
         unmapped_names,
     },
-    tools::{Effect, registry::Caller},
+    tools::{Effect, Judgement, registry::Caller},
     types::{
         finding::{FieldValue, Finding, FindingOutcome, Severity},
         ids::RunId,
@@ -103,6 +103,8 @@ struct Turn {
 enum Came {
     /// Another turn follows; the step's outcome.
     On(&'static str),
+    /// A judgement answers these calls; the last of them carries the run on.
+    Waits(Vec<(ToolCall, Judgement)>),
     /// An answer, and its figures that stand nowhere.
     Answer(String, Vec<String>),
     /// A change was asked for.
@@ -254,6 +256,17 @@ impl ReactStep {
                 settlement.enqueue(next).await?;
                 return Ok(true);
             }
+            Came::Waits(waiting) => {
+                trace::append(settlement.conn(), run.id, self.step, THREAD, &rows).await?;
+                let parent = judgements::Parent {
+                    project: &run.project,
+                    run: run.id,
+                    step: self.step,
+                    thread: THREAD,
+                };
+                judgements::begin(settlement, &parent, waiting, lease.priority).await?;
+                return Ok(true);
+            }
             Came::Answer(text, unverified) => {
                 texts::answer(&text, &unverified, &said, at_hand.study.zone())
             }
@@ -283,6 +296,10 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
     let AtHand {
         run, study, said, ..
     } = at_hand;
+    // A judgement that came to nothing is a call that failed, too.
+    if calls::keep_failing(said) {
+        return Ok(Turn::of(Came::Stopped(End::ToolsFail)));
+    }
     let (last, max_tokens) = match react::next(said, at_hand.completion, at_hand.limits) {
         Next::Stop(end) => return Ok(Turn::of(Came::Stopped(end))),
         Next::Turn { last, max_tokens } => (last, max_tokens),
@@ -306,28 +323,25 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
     match react::decide(&reply, last.is_some(), writes) {
         Decision::WishesWrite => turn.said.push(said_now()),
         Decision::Calls(wanted) => {
-            let asked = asked(said, &reply, wanted);
+            let asked = calls::asked(said, &reply, wanted);
             let refused = calls::refusals(said, &asked.calls);
-            let record = run.record.as_deref();
-            let made = tool_calls::make(
-                services,
-                lease,
-                study,
-                Caller::React,
-                record,
-                &asked.calls,
-                &refused,
-            )
-            .await?;
-            turn.note = Some(outcomes(&made.given));
+            let who = tool_calls::As {
+                caller: Caller::React,
+                listed: None,
+                record: run.record.as_deref(),
+            };
+            let made =
+                tool_calls::make(services, lease, study, who, &asked.calls, &refused).await?;
+            turn.note = Some(outcomes(&made.given, &made.waiting));
             turn.data_version = made.data_version;
             turn.unmapped = made.unmapped;
             turn.said.push(Said::Calls(asked));
             turn.said.extend(made.given.into_iter().map(Said::Result));
             let all: Vec<Said> = said.iter().chain(&turn.said).cloned().collect();
-            turn.came = match calls::keep_failing(&all) {
-                true => Came::Stopped(End::ToolsFail),
-                false => Came::On("turn"),
+            turn.came = match (calls::keep_failing(&all), made.waiting.is_empty()) {
+                (true, _) => Came::Stopped(End::ToolsFail),
+                (false, true) => Came::On("turn"),
+                (false, false) => Came::Waits(made.waiting),
             };
         }
         Decision::Correct(why) => {
@@ -414,43 +428,9 @@ async fn model_says(
     }
 }
 
-/// The model's message as the thread keeps it.
-fn asked(
-    said: &[Said],
-    reply: &Reply,
-    wanted: Vec<crate::adapters::llm::ToolCall>,
-) -> thread::Asked {
-    let clean = |text: &str| without_nul(text).0;
-    let calls = calls::with_own_ids(said, wanted)
-        .into_iter()
-        .map(|call| crate::adapters::llm::ToolCall {
-            id: clean(&call.id),
-            name: clean(&call.name),
-            arguments: clean(&call.arguments),
-        })
-        .collect();
-    thread::Asked {
-        text: clean(&reply.text),
-        thinking: reply.thinking.as_deref().map(clean),
-        calls,
-    }
-}
-
 fn entry(said: &Said) -> Entry {
     let (kind, content) = said.row();
     Entry::new(kind, content)
-}
-
-/// `aggregate ✓，search_records ✗`
-fn outcomes(given: &[react::Given]) -> String {
-    let each: Vec<String> = given
-        .iter()
-        .map(|one| {
-            let mark = if one.ok { "✓" } else { "✗" };
-            format!("{} {mark}", ellipsis(&one.name, 40))
-        })
-        .collect();
-    each.join("，")
 }
 
 /// The run's state and the step's outcome.
@@ -466,6 +446,13 @@ fn state_of(came: &Came) -> (RunState, &'static str) {
                 walk: json!({}),
             };
             (state, outcome)
+        }
+        Came::Waits(_) => {
+            let state = RunState::Waiting {
+                node: NODE.to_owned(),
+                walk: json!({}),
+            };
+            (state, "turn")
         }
         Came::Answer(_, unverified) if unverified.is_empty() => {
             (ended("answered", "clean"), "answer")

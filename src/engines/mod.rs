@@ -1,5 +1,6 @@
 //! Decisions without I/O: rules, soft rules, SOP, router.
 
+pub mod causality;
 pub mod react;
 pub mod router;
 pub mod rules;

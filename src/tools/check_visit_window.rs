@@ -15,7 +15,10 @@ use super::{
     tool::{Effect, Observation, Tool, ToolError},
 };
 use crate::{
-    engines::rules::{Query, Reading, Seen, Window},
+    engines::{
+        react::thread::Ruled,
+        rules::{Query, Reading, Seen, Window},
+    },
     types::{project::Visit, record::Record},
 };
 
@@ -287,7 +290,15 @@ fn told(
         "actualDay": day,
         "deviation": deviation,
         "text": text,
-    }));
+    }))
+    .ruled(
+        match holds {
+            Some(true) => Ruled::Pass,
+            Some(false) => Ruled::Fail,
+            None => Ruled::Unable,
+        },
+        text,
+    );
     observation.records.push(record.id.clone());
     if holds.is_none() {
         observation = observation.note("无法判定不等于合格；请如实告知提问者");

@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::thread::{self, Said};
-use crate::adapters::llm::ToolCall;
+use super::thread::{self, Asked, Said};
+use crate::{
+    adapters::llm::{Reply, ToolCall},
+    types::text::without_nul,
+};
 
 /// Calls of one turn at most; what is beyond is refused.
 pub const MOST_A_TURN: usize = 8;
@@ -85,6 +88,25 @@ pub fn with_own_ids(said: &[Said], mut turn: Vec<ToolCall>) -> Vec<ToolCall> {
         }
     }
     turn
+}
+
+/// The model's message as the thread keeps it.
+#[must_use]
+pub fn asked(said: &[Said], reply: &Reply, wanted: Vec<ToolCall>) -> Asked {
+    let clean = |text: &str| without_nul(text).0;
+    let calls = with_own_ids(said, wanted)
+        .into_iter()
+        .map(|call| ToolCall {
+            id: clean(&call.id),
+            name: clean(&call.name),
+            arguments: clean(&call.arguments),
+        })
+        .collect();
+    Asked {
+        text: clean(&reply.text),
+        thinking: reply.thinking.as_deref().map(clean),
+        calls,
+    }
 }
 
 /// Whether two calls in a row failed, in one turn or over turns; a refused call counts.
