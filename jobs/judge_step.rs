@@ -13,7 +13,7 @@ use super::{
     Handle,
     common::{
         ask::{Asked, Question, ask},
-        judgements::{self, Brief, THREAD, entry},
+        judgements::{self, Brief, THREAD},
         services::Services,
         steps::LLM_QUEUE,
         study::Study,

@@ -223,6 +223,7 @@ fn shown(call: &ToolCall, observation: Observation, data: &Snapshot) -> Given {
         sources: observation.sources.into_iter().take(NAMED).collect(),
         data: Some(data.fingerprint.clone()),
         taken_at: Some(data.taken_at),
+        supposed: observation.supposed,
         ruling: observation.ruling,
     }
 }

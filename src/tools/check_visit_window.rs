@@ -61,12 +61,15 @@ impl Tool for CheckVisitWindow {
             ))
         })?;
         let (on_record, anchor) = dates(record, visit, scope, &names)?;
+        let recorded = on_record.text.clone();
+        let supposed = args.actual_date.is_some() && args.actual_date != recorded;
         let (actual, note) = match args.actual_date.as_deref() {
             None => (on_record, None),
             Some(written) => given(written, on_record)?,
         };
         let mut observation = told(record, visit, window, &actual, &anchor);
         observation.notes.extend(note);
+        observation.supposed = supposed;
         Ok(observation)
     }
 }

@@ -65,6 +65,8 @@ pub struct Observation {
     pub unmapped: Vec<String>,
     /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
     pub identifiers: Vec<String>,
+    /// It rests on something the arguments supposed, and not on the record alone.
+    pub supposed: bool,
     /// What a tool that checks something decided; a SOP's node takes its branch by it.
     pub ruling: Option<Ruling>,
     /// The answer is still to be given, by a language model; then nothing else of this counts.

@@ -11,6 +11,8 @@ use super::{
 
 mod labelled;
 mod score;
+mod verdict_score;
+mod verdicts;
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ enum What {
     /// 意图识别 · one line per message: what the router makes of it; with labels, how often it is right.
     Intents(IntentsArgs),
     /// 判定 · one line per instruction and text: the language model's verdict.
-    Verdicts(VerdictsArgs),
+    Verdicts(verdicts::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -38,15 +40,6 @@ struct IntentsArgs {
     #[arg(long, value_enum, default_value_t = RouterChoice::Llm)]
     router: RouterChoice,
     /// Where the answers go; stdout when absent (the summary then goes to stderr).
-    #[arg(long)]
-    out: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-struct VerdictsArgs {
-    /// JSON lines: {"id","instruction","text","expect"?}
-    file: PathBuf,
-    /// Where the answers go; stdout when absent.
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -71,10 +64,7 @@ pub fn run(args: Args) -> CommandResult {
             "或改用 --router keyword · or use --router keyword",
         )),
         What::Intents(args) => intents(&args),
-        What::Verdicts(VerdictsArgs { file: _, out: _ }) => Err(no_model(
-            "iit eval verdicts",
-            "然后重试 · then run it again",
-        )),
+        What::Verdicts(args) => verdicts::run(args),
     }
 }
 

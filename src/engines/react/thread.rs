@@ -68,6 +68,9 @@ pub struct Given {
     /// When those were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<DateTime<Utc>>,
+    /// It rests on something the model supposed, so nothing of it is evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supposed: bool,
     /// What the tool itself decided, where it decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,

@@ -109,7 +109,7 @@ fn found(cited: Cited, data: &Data, results: &[&Given]) -> Result<Option<Evidenc
 fn gave(tool: &str, quote: &str, results: &[&Given]) -> Result<bool, String> {
     let mut of_tool = results
         .iter()
-        .filter(|given| given.ok && given.name == tool)
+        .filter(|given| given.ok && !given.supposed && given.name == tool)
         .peekable();
     if of_tool.peek().is_none() {
         return Err(format!("没有工具 {tool} 的结果可以引用"));
@@ -123,10 +123,14 @@ fn json(given: &Given) -> Value {
     serde_json::from_str(first).unwrap_or(Value::Null)
 }
 
-/// Whether a value, not a name, holds `quote`: a text in part, a number as a whole.
+/// Whether a value, not a name, holds `quote`: a text in part, a number as a whole. The record's id says
+/// nothing of it.
 fn holds(value: &Value, quote: &str) -> bool {
     match value {
-        Value::Object(members) => members.values().any(|value| holds(value, quote)),
+        Value::Object(members) => members
+            .iter()
+            .filter(|(name, _)| *name != "record_id")
+            .any(|(_, value)| holds(value, quote)),
         Value::Array(items) => items.iter().any(|value| holds(value, quote)),
         Value::String(text) => text.contains(quote),
         Value::Number(number) => number.to_string() == quote,
