@@ -240,3 +240,99 @@ impl Assessment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        reason = "a failed expectation is the test's verdict"
+    )]
+
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engines::soft::data::DataRow;
+
+    const SCALES: [Scale; 4] = [Scale::Five, Scale::Six, Scale::WhoUmc, Scale::Naranjo];
+
+    fn data() -> Data {
+        Data {
+            record: "P001".to_owned(),
+            fields: BTreeMap::new(),
+            withheld: BTreeMap::new(),
+            rows: vec![DataRow {
+                event: None,
+                form: None,
+                instance: None,
+                values: BTreeMap::from([("term".to_owned(), "皮疹".to_owned())]),
+            }],
+        }
+    }
+
+    fn answer(level: &str, quote: &str, items: &[&str]) -> String {
+        json!({ "level": level, "reason": "时间相符", "items": items,
+                "evidence": [{ "field": "term", "quote": quote }] })
+        .to_string()
+    }
+
+    #[test]
+    fn the_score_of_naranjo_is_added_up_here_and_must_agree_with_the_level() {
+        let data = data();
+        let items = [
+            "不详", "是", "是", "不详", "否", "不详", "不详", "不详", "不详", "是",
+        ];
+        let judged = judge(&answer("很可能", "皮疹", &items), Scale::Naranjo, &data).unwrap();
+        assert_eq!((judged.level, judged.score), (Some("很可能"), Some(6)));
+        let told: Vec<String> = [
+            answer("肯定", "皮疹", &items),
+            answer("很可能", "皮疹", &items[..9]),
+            answer("很可能", "皮疹", &["对"; 10]),
+            answer("很可能", "皮疹", &[]),
+        ]
+        .iter()
+        .map(|text| judge(text, Scale::Naranjo, &data).unwrap_err())
+        .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn what_the_model_is_asked_names_the_scale_and_its_own_words() {
+        let asked: Vec<String> = SCALES
+            .iter()
+            .map(|scale| match &opening(*scale, "皮疹", (3, 3), &data())[1] {
+                Said::Instruction(text) => text.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        insta::assert_snapshot!(asked.join("\n---\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_answered_a_level_is_the_scales_own_and_rests_on_a_true_quote(
+            scale in prop::sample::select(SCALES.to_vec()),
+            level in prop::sample::select(SCALES.iter().flat_map(|s| s.levels()).copied().chain(["", "相关"]).collect::<Vec<_>>()),
+            quote in prop::sample::select(vec!["皮疹", "皮", "发热", ""]),
+            items in prop::collection::vec(prop::sample::select(vec!["是", "否", "不详"]), 10),
+        ) {
+            if let Ok(judged) = judge(&answer(level, quote, &items), scale, &data())
+                && let Some(said) = judged.level
+            {
+                prop_assert_eq!(said, level);
+                prop_assert!(scale.levels().contains(&said));
+                prop_assert!(!judged.evidence.is_empty());
+                prop_assert!(quote == "皮疹" || quote == "皮");
+            }
+        }
+
+        #[test]
+        fn no_text_at_all_is_a_level(text in ".{0,200}") {
+            for scale in SCALES {
+                prop_assert!(judge(&text, scale, &data()).is_err());
+            }
+        }
+    }
+}

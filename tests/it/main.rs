@@ -32,4 +32,5 @@ mod soft;
 mod sop;
 mod support;
 mod test_databases;
+mod verdicts;
 mod wecom;

@@ -190,12 +190,17 @@ pub struct Gate {
 
 impl Gate {
     pub async fn at_step(db: &TestDb, step: i32) -> Self {
+        Self::when(db, &format!("NEW.no = {step}")).await
+    }
+
+    /// Stops the steps whose row (`NEW`) is like that.
+    pub async fn when(db: &TestDb, condition: &str) -> Self {
         let mut conn = PgConnection::connect(&db.url).await.unwrap();
         let trigger = format!(
             "CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
              BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END $$;
              CREATE TRIGGER gate BEFORE INSERT ON iit_schema.iit_task_step
-                 FOR EACH ROW WHEN (NEW.no = {step}) EXECUTE FUNCTION gate();
+                 FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION gate();
              SELECT pg_advisory_lock(4711)"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(trigger))
