@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::{
     Handle,
@@ -363,7 +362,7 @@ fn standing(
 }
 
 fn brief_of(stored: Option<serde_json::Value>) -> Result<Brief, JobError> {
-    let stored = stored.unwrap_or_else(|| json!(null));
+    let stored = stored.unwrap_or(serde_json::Value::Null);
     serde_json::from_value(stored)
         .map_err(|_| JobError::dead(anyhow!("what this judgement is about can't be read")))
 }

@@ -13,7 +13,7 @@ use super::{
     Handle,
     common::{
         ask::{Asked, ask},
-        judgements, notice,
+        judgements,
         questions::{self, THREAD},
         services::Services,
         steps::LLM_QUEUE,
@@ -33,18 +33,13 @@ use crate::{
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     store::{
         chat_runs::{self, ChatRun},
-        ledger::{self, Found},
         llm::calls as journal,
         runs::{self, RunState, Seen, Step},
         trace::{self, Entry},
         unmapped_names,
     },
     tools::{Effect, Judgement, registry::Caller},
-    types::{
-        finding::{FieldValue, Finding, FindingOutcome, Severity},
-        ids::RunId,
-        text::{ellipsis, without_nul},
-    },
+    types::{ids::RunId, text::without_nul},
 };
 
 /// How long a person waits for a provider that holds everybody back.
@@ -278,7 +273,9 @@ impl ReactStep {
             }
             Came::Stopped(end) => {
                 if end == End::ToolsFail {
-                    hand_over(services, settlement, at_hand).await?;
+                    let question = thread::question(&at_hand.said);
+                    questions::hand_over(services, settlement, run, &at_hand.study, question)
+                        .await?;
                 }
                 end.text().to_owned()
             }
@@ -463,53 +460,6 @@ fn state_of(came: &Came) -> (RunState, &'static str) {
         Came::Stopped(end) => (ended(end.as_str(), "incomplete"), "gave_up"),
         Came::NoModel(_) => (ended("no_model", "incomplete"), "gave_up"),
     }
-}
-
-/// Tools that keep failing are a person's business: a line in the ledger, and the coordinators told.
-async fn hand_over(
-    services: &Services,
-    settlement: &mut Settlement,
-    at_hand: &AtHand,
-) -> Result<(), JobError> {
-    let (run, study) = (&at_hand.run, &at_hand.study);
-    let question = thread::question(&at_hand.said);
-    let record = question
-        .and_then(|question| question.records.first())
-        .cloned()
-        .unwrap_or_default();
-    let asked = question.map_or("", |question| &question.text);
-    let finding = Finding {
-        record: record.clone(),
-        event: None,
-        instance: None,
-        rule: "react/tools_failed".to_owned(),
-        // One line a question: another one is another person's.
-        field: run.id.to_string(),
-        outcome: FindingOutcome::NotEvaluable,
-        severity: Severity::Query,
-        message: format!(
-            "查询工具连续失败，问题未能回答，请人工答复：{}",
-            ellipsis(asked, 200)
-        ),
-        values: vec![FieldValue {
-            field: "提问人".to_owned(),
-            value: run.asked_by.clone(),
-        }],
-    };
-    let found = Found {
-        run: run.id,
-        skill_type: "react",
-        finding: &finding,
-        waits: false,
-    };
-    ledger::lock_records(settlement.conn(), study.id(), &[record]).await?;
-    ledger::record(settlement.conn(), study.id(), &[found]).await?;
-    let text = format!(
-        "【转人工】{} 的一个提问因查询工具连续失败未能回答，已记入待处理清单，请答复（运行 {}）。",
-        run.asked_by.as_deref().unwrap_or("一位成员"),
-        run.id
-    );
-    notice::tell(services, settlement, &study.project.file, &[], &text).await
 }
 
 /// Somebody committed this step before: nothing to do, nothing to write.

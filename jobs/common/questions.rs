@@ -1,6 +1,6 @@
 //! Questions a run answers: begun with the message that asks, ended with the part of the reply it fills in.
 
-use super::{reply, services::Services, study::Study};
+use super::{notice, reply, services::Services, study::Study};
 use crate::{
     engines::{
         react::{Question, prompt, thread::Turn},
@@ -12,10 +12,15 @@ use crate::{
         chat_runs::{self, ChatRun},
         conversations,
         inbox::{self, Message},
+        ledger::{self, Found},
         replies::{self, Chip},
         trace::{self, Entry},
     },
-    types::ids::RunId,
+    types::{
+        finding::{FieldValue, Finding, FindingOutcome, Severity},
+        ids::RunId,
+        text::ellipsis,
+    },
 };
 
 /// The thread of the transcript a question is reasoned about in.
@@ -152,6 +157,56 @@ async fn offer(settlement: &mut Settlement, run: &ChatRun, question: &str) -> Re
     )
     .await?;
     Ok(())
+}
+
+/// Tools that keep failing are a person's business: a line in the ledger, and the coordinators told.
+///
+/// # Errors
+/// The database failed.
+pub async fn hand_over(
+    services: &Services,
+    settlement: &mut Settlement,
+    run: &ChatRun,
+    study: &Study,
+    question: Option<&Question>,
+) -> Result<(), JobError> {
+    let record = question
+        .and_then(|question| question.records.first())
+        .cloned()
+        .unwrap_or_default();
+    let asked = question.map_or("", |question| &question.text);
+    let finding = Finding {
+        record: record.clone(),
+        event: None,
+        instance: None,
+        rule: "react/tools_failed".to_owned(),
+        // One line a question: another one is another person's.
+        field: run.id.to_string(),
+        outcome: FindingOutcome::NotEvaluable,
+        severity: Severity::Query,
+        message: format!(
+            "查询工具连续失败，问题未能回答，请人工答复：{}",
+            ellipsis(asked, 200)
+        ),
+        values: vec![FieldValue {
+            field: "提问人".to_owned(),
+            value: run.asked_by.clone(),
+        }],
+    };
+    let found = Found {
+        run: run.id,
+        skill_type: "react",
+        finding: &finding,
+        waits: false,
+    };
+    ledger::lock_records(settlement.conn(), study.id(), &[record]).await?;
+    ledger::record(settlement.conn(), study.id(), &[found]).await?;
+    let text = format!(
+        "【转人工】{} 的一个提问因查询工具连续失败未能回答，已记入待处理清单，请答复（运行 {}）。",
+        run.asked_by.as_deref().unwrap_or("一位成员"),
+        run.id
+    );
+    notice::tell(services, settlement, &study.project.file, &[], &text).await
 }
 
 /// The yes that starts the change a person asked for, and the no. The yes is a message of its own that says

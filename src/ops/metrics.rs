@@ -201,6 +201,10 @@ fn describe() {
         "Times this process found the provider in trouble for all."
     );
     histogram!("iit_llm_call_seconds", "One call, by how it ended.");
+    histogram!(
+        "iit_tool_call_seconds",
+        "One call of a tool, by how it ended."
+    );
     gauge!("iit_worker_slots", "Slots of this process.");
     histogram!(
         "iit_job_wait_seconds",

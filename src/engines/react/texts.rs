@@ -53,7 +53,7 @@ pub const IN_PROGRESS: &str = "正在查询，请稍候…";
 /// No model answers, and why.
 #[must_use]
 pub fn no_model(why: &str) -> String {
-    format!("抱歉，现在无法回答这个问题：{why}。请稍后再问，或联系管理员。")
+    format!("抱歉，现在无法回答这个问题，请稍后再问，或联系管理员。\n原因：{why}。")
 }
 
 /// What a person is told in whose name the model asked for a change. `seen`: it had read data by then, and a

@@ -47,7 +47,14 @@ impl Evidence {
     }
 
     fn add(&mut self, text: &str) {
-        let read = figures::of(text);
+        let mut read = figures::of(text);
+        // 12,345 in JSON are two numbers.
+        let lists = read.numbers.iter().filter(|n| n.written.contains(','));
+        let parts: Vec<Number> = lists
+            .flat_map(|list| list.written.split(','))
+            .flat_map(|part| figures::of(part).numbers)
+            .collect();
+        read.numbers.extend(parts);
         self.digits
             .extend(read.numbers.iter().map(|number| number.digits.clone()));
         self.names.extend(read.names.iter().cloned());

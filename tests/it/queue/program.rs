@@ -92,6 +92,7 @@ fn command(url: &str) -> Command {
     command
         .env("DATABASE_URL", url)
         .env("RUST_LOG", "error")
+        .env("IIT_PROGRESS_AFTER_S", "0")
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     command

@@ -157,7 +157,7 @@ async fn a_wish_to_change_data_is_led_to_the_sop_and_only_the_person_starts_it()
     let reply = app
         .ask("ZhangSan", "P001 的年龄不对，应该是 46 吧，是多少")
         .await;
-    insta::assert_snapshot!(reply);
+    insta::assert_snapshot!(super::without_time(&reply));
     app.settled().await;
     assert_eq!(run(&app).await["final_state"], "wishes_write");
     assert_nothing_happened(&app).await;
@@ -190,6 +190,15 @@ async fn a_server_that_stays_broken_ends_in_words_and_not_in_silence() {
     assert_eq!(message["status"], "answered");
     assert!(text(&message).contains("没有查完"), "{message}");
     assert_eq!(run(&app).await["status"], "failed");
+    // The person was told and asks again: retried, the job would have nobody to answer.
+    crate::support::binary::Iit::on(&app.db)
+        .run(&["queue", "retry", "--queue", "llm"])
+        .await;
+    assert_eq!(
+        app.count("iit_jobs WHERE kind = 'react_step' AND state = 'dead'")
+            .await,
+        1
+    );
     app.stop_with_dead(&["react_step"]).await;
 }
 

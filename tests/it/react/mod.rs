@@ -108,7 +108,7 @@ fn kinds(run: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The text that answers a message, without the time of the data.
+/// The text that answers a message, without the time of the data and without the word that keywords read it.
 fn text(message: &Value) -> String {
     let replies = message["replies"].as_array().unwrap();
     assert_eq!(replies.len(), 1, "{message}");
@@ -117,7 +117,10 @@ fn text(message: &Value) -> String {
 
 fn without_time(text: &str) -> String {
     let time = regex::Regex::new(r"数据读取于 [-0-9: ]+").unwrap();
-    time.replace_all(text, "数据读取于 …").into_owned()
+    let text = time.replace_all(text, "数据读取于 …");
+    let is_mark = |line: &str| line.starts_with('（') && line.contains("关键词");
+    let lines = text.lines().filter(|line| !is_mark(line));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Nothing was changed or begun: no batch, no skill's run, nothing in the ledger.

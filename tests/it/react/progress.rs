@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{says, scripted, study};
 use crate::support::app::{TestApp, eventually};
+use crate::support::binary::Iit;
 use crate::support::fake_llm::{Answer, FakeLlm, Hold};
 use crate::support::postgres::TestDb;
 
@@ -107,13 +108,8 @@ async fn a_word_that_could_not_leave_before_the_answer_is_taken_back() {
     let hold = Hold::default();
     let model = scripted(vec![Answer::Held(hold.clone(), "没有查到。".to_owned())]).await;
     let app = app_after(&model, "60").await;
-    sqlx::query(
-        "INSERT INTO iit_queues (queue, paused) VALUES ('deliver', true)
-         ON CONFLICT (queue) DO UPDATE SET paused = true",
-    )
-    .execute(&app.db.pool)
-    .await
-    .unwrap();
+    let iit = Iit::on(&app.db);
+    iit.ok(&["queue", "pause", "--queue", "deliver"]).await;
     app.says("ZhangSan", "查下最近入组的病人").await;
     hold.reached.notified().await;
     look_now(&app).await;
@@ -126,11 +122,7 @@ async fn a_word_that_could_not_leave_before_the_answer_is_taken_back() {
         (app.count("iit_outbox WHERE NOT is_progress").await == 1).then_some(())
     })
     .await;
-    sqlx::query("UPDATE iit_queues SET paused = false WHERE queue = 'deliver'")
-        .execute(&app.db.pool)
-        .await
-        .unwrap();
-    app.wiring.wake().queues(["deliver".to_owned()]);
+    iit.ok(&["queue", "resume", "--queue", "deliver"]).await;
     let all = app.wecom.wait_for_messages(1).await;
     assert!(all[0].content.starts_with("没有查到。"), "{all:?}");
     app.settled().await;

@@ -176,24 +176,21 @@ async fn two_calls_in_a_row_that_fail_leave_the_rule_to_a_person() {
         ],
     );
     let (app, model, run) = judged(&BOTH, vec![twice]).await;
-    // Arguments that are torn make the whole answer one that is not acted on.
-    assert_eq!(outcomes(&run)[0], "invalid_reply");
-    app.stop().await;
-    drop(model);
-
-    let twice = Answer::Calls(
-        String::new(),
-        vec![
-            ("get_project_stats".to_owned(), "{}".to_owned()),
-            ("drop_table".to_owned(), "{}".to_owned()),
-        ],
-    );
-    let (app, model, run) = judged(&BOTH, vec![twice]).await;
     assert_eq!(outcomes(&run), ["error"]);
     assert_eq!(run["final_state"], "end_review_required");
     assert_eq!(model.log().len(), 1);
     let finding = app.action("lung", "visits/window").await;
     insta::assert_snapshot!(finding["message"].as_str().unwrap());
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn calls_that_were_cut_off_are_not_made() {
+    let torn = Answer::call("check_visit_window", "{\"record_id\": ");
+    let quote = json!({ "field": "history", "quote": "无特殊" });
+    let (app, model, run) = judged(&BOTH, vec![torn, verdict("pass", &quote)]).await;
+    assert_eq!(outcomes(&run), ["invalid_reply", "pass"]);
+    assert!(model.log()[1].said_by("tool").is_empty());
     app.stop().await;
 }
 
@@ -244,9 +241,8 @@ async fn what_a_tool_proposes_is_written_once_with_its_step() {
 
 #[tokio::test]
 async fn a_server_without_tools_judges_by_what_it_is_shown() {
-    let model =
-        FakeLlm::start(|request| crate::support::fake_llm::verdict(request, "pass", "history"))
-            .await;
+    let quote = json!({ "field": "history", "quote": "无特殊" });
+    let model = scripted(vec![verdict("pass", &quote)]).await;
     let mut variables = model.variables();
     variables.push(("LLM_PROFILE", "minimal".to_owned()));
     let db = TestDb::new().await;
@@ -255,6 +251,7 @@ async fn a_server_without_tools_judges_by_what_it_is_shown() {
     app.apply(&study(&BOTH)).await;
     app.qc("lung", Some(&["P001"])).await;
     assert_eq!(outcomes(&run(&app).await), ["pass"]);
+    assert!(offered(&model.log()[0]).is_empty());
     app.stop().await;
 }
 

@@ -16,7 +16,7 @@ fn spellings(value: u32, cents: u32) -> Vec<String> {
         let digits = value.to_string();
         let mut out = String::new();
         for (at, c) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at) % 3 == 0 {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
                 out.push(',');
             }
             out.push(c);

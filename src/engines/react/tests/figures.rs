@@ -163,6 +163,13 @@ fn an_answer_names_what_it_rests_on_within_bounds() {
 }
 
 #[test]
+fn neighbours_in_a_list_are_read_as_two_numbers() {
+    let said = [question("年龄？"), given("1", r#"{"ages":[45,120,130]}"#)];
+    let evidence = Evidence::of(&said, today());
+    assert_eq!(evidence.unverified("45、120 和 130"), Vec::<String>::new());
+}
+
+#[test]
 fn the_question_s_own_subjects_are_known() {
     let said = [Said::Question(Question {
         text: "他多大？".to_owned(),
