@@ -8,7 +8,7 @@ use crate::support::fake_llm::{Answer, FakeLlm, Request, verdict};
 use crate::support::study::Subject;
 
 /// A first answer that can't be used, and the word the correction must hold.
-fn mistakes() -> Vec<(Answer, &'static str)> {
+fn mistakes(record: &str) -> Vec<(Answer, &'static str)> {
     let says = |text: &str| Answer::Says(text.to_owned());
     let pass = |evidence: serde_json::Value| {
         Answer::Says(
@@ -45,12 +45,12 @@ fn mistakes() -> Vec<(Answer, &'static str)> {
         (
             Answer::call(
                 "read_clinical_data",
-                json!({ "record_id": "P001", "fields": ["不存在的名字"] }),
+                json!({ "record_id": record, "fields": ["不存在的名字"] }),
             ),
             "不存在的名字",
         ),
         (
-            Answer::call("read_clinical_data", json!({ "subject": "P001" })),
+            Answer::call("read_clinical_data", json!({ "subject": record })),
             "record_id",
         ),
         // Nobody is asked until the quote is one that exists.
@@ -61,18 +61,19 @@ fn mistakes() -> Vec<(Answer, &'static str)> {
     ]
 }
 
-/// Which subject a question is about.
-fn nth(request: &Request) -> usize {
-    let record = request.data()["record"].as_str().unwrap().to_owned();
-    record[1..].parse().unwrap()
+/// The mistake made with the subject of a question.
+fn mistake_of(request: &Request) -> (Answer, &'static str) {
+    let data = request.data();
+    let record = data["record"].as_str().unwrap();
+    mistakes(record).swap_remove(record[1..].parse().unwrap())
 }
 
 #[tokio::test]
 async fn more_than_four_fifths_of_seeded_mistakes_are_put_right() {
-    let all = mistakes();
+    let all = mistakes("");
     let ids: Vec<String> = (0..all.len()).map(|n| format!("P{n:03}")).collect();
     let model = FakeLlm::answering(|request| {
-        let (mistake, word) = mistakes().swap_remove(nth(request));
+        let (mistake, word) = mistake_of(request);
         let said = request.body["messages"].as_array().unwrap();
         let last = said.last().unwrap()["content"].as_str().unwrap();
         // It puts right what it is told, and only then.
