@@ -6,6 +6,7 @@
 //! | [`sop_step`] | one SOP node of one run |
 //! | [`batch_qc`] | the plan of a QC request, or one page of it |
 //! | [`react_step`] | one turn of one question |
+//! | [`judge_step`] | one answer to a judgement that a tool call waits for |
 //! | [`progress`] | a word to a person whose reply takes its time |
 //! | [`cron_skill`] | one firing of a scheduled skill |
 //! | [`deliver`] | one outbound message |
@@ -17,6 +18,7 @@ pub mod common;
 pub mod cron_skill;
 pub mod deliver;
 pub mod intent;
+pub mod judge_step;
 pub mod progress;
 pub mod react_step;
 pub mod sop_step;
@@ -87,6 +89,7 @@ impl Jobs {
         jobs.add::<intent::Intent>();
         jobs.add::<sop_step::SopStep>();
         jobs.add::<react_step::ReactStep>();
+        jobs.add::<judge_step::JudgeStep>();
         jobs.add::<progress::Progress>();
         jobs.add::<batch_qc::BatchQc>();
         jobs.add::<cron_skill::CronSkill>();
@@ -153,6 +156,8 @@ pub async fn revive(
         sop_step::SopStep::KIND => Ok(read::<sop_step::SopStep>(payload).is_none()),
         // The person was told that it came to nothing; they ask again.
         react_step::ReactStep::KIND => Ok(read::<react_step::ReactStep>(payload).is_none()),
+        // The call was answered with an error, and the run that waited went on.
+        judge_step::JudgeStep::KIND => Ok(read::<judge_step::JudgeStep>(payload).is_none()),
         _ => Ok(true),
     }
 }

@@ -13,11 +13,12 @@ use super::{
     Handle,
     common::{
         ask::{Asked, ask},
+        judgements,
         questions::{self, THREAD},
         services::Services,
         steps::LLM_QUEUE,
         study::Study,
-        tool_calls,
+        tool_calls::{self, outcomes},
     },
 };
 use crate::{
@@ -38,11 +39,8 @@ use crate::{
         trace::{self, Entry},
         unmapped_names,
     },
-    tools::{Effect, registry::Caller},
-    types::{
-        ids::RunId,
-        text::{ellipsis, without_nul},
-    },
+    tools::{Effect, Judgement, registry::Caller},
+    types::{ids::RunId, text::without_nul},
 };
 
 /// How long a person waits for a provider that holds everybody back.
@@ -103,6 +101,8 @@ struct Turn {
 enum Came {
     /// Another turn follows; the step's outcome.
     On(&'static str),
+    /// A judgement answers these calls; the last of them carries the run on.
+    Waits(Vec<(ToolCall, Judgement)>),
     /// An answer, and its figures that stand nowhere.
     Answer(String, Vec<String>),
     /// A change was asked for.
@@ -254,6 +254,17 @@ impl ReactStep {
                 settlement.enqueue(next).await?;
                 return Ok(true);
             }
+            Came::Waits(waiting) => {
+                trace::append(settlement.conn(), run.id, self.step, THREAD, &rows).await?;
+                let parent = judgements::Parent {
+                    project: &run.project,
+                    run: run.id,
+                    step: self.step,
+                    thread: THREAD,
+                };
+                judgements::begin(settlement, &parent, waiting, lease.priority).await?;
+                return Ok(true);
+            }
             Came::Answer(text, unverified) => {
                 texts::answer(&text, &unverified, &said, at_hand.study.zone())
             }
@@ -285,6 +296,10 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
     let AtHand {
         run, study, said, ..
     } = at_hand;
+    // A judgement that came to nothing is a call that failed, too.
+    if calls::keep_failing(said) {
+        return Ok(Turn::of(Came::Stopped(End::ToolsFail)));
+    }
     let (last, max_tokens) = match react::next(said, at_hand.completion, at_hand.limits) {
         Next::Stop(end) => return Ok(Turn::of(Came::Stopped(end))),
         Next::Turn { last, max_tokens } => (last, max_tokens),
@@ -330,35 +345,24 @@ async fn turn(services: &Services, lease: &Lease, at_hand: &AtHand) -> Result<Tu
         Decision::Calls(wanted) => {
             let asked = calls::asked(said, &reply, wanted);
             let refused = calls::refusals(said, &asked.calls);
-            let record = run.record.as_deref();
             // The transcript keeps what the model wrote; the tools get what it means.
-            let meant: Vec<ToolCall> = asked
-                .calls
-                .iter()
-                .map(|call| ToolCall {
-                    arguments: hidden.restore_json(&call.arguments),
-                    ..call.clone()
-                })
-                .collect();
-            let made = tool_calls::make(
-                services,
-                lease,
-                study,
-                Caller::React,
-                record,
-                &meant,
-                &refused,
-            )
-            .await?;
-            turn.note = Some(outcomes(&made.given));
+            let meant = tool_calls::meant(&asked.calls, &hidden);
+            let who = tool_calls::As {
+                caller: Caller::React,
+                listed: None,
+                record: run.record.as_deref(),
+            };
+            let made = tool_calls::make(services, lease, study, who, &meant, &refused).await?;
+            turn.note = Some(outcomes(&made.given, &made.waiting));
             turn.data_version = made.data_version;
             turn.unmapped = made.unmapped;
             turn.said.push(Said::Calls(asked));
             turn.said.extend(made.given.into_iter().map(Said::Result));
             let all: Vec<Said> = said.iter().chain(&turn.said).cloned().collect();
-            turn.came = match calls::keep_failing(&all) {
-                true => Came::Stopped(End::ToolsFail),
-                false => Came::On("turn"),
+            turn.came = match (calls::keep_failing(&all), made.waiting.is_empty()) {
+                (true, _) => Came::Stopped(End::ToolsFail),
+                (false, true) => Came::On("turn"),
+                (false, false) => Came::Waits(made.waiting),
             };
         }
         Decision::Correct(why) => {
@@ -456,18 +460,6 @@ fn entry(said: &Said) -> Entry {
     Entry::new(kind, content)
 }
 
-/// `aggregate ✓，search_records ✗`
-fn outcomes(given: &[react::Given]) -> String {
-    let each: Vec<String> = given
-        .iter()
-        .map(|one| {
-            let mark = if one.ok { "✓" } else { "✗" };
-            format!("{} {mark}", ellipsis(&one.name, 40))
-        })
-        .collect();
-    each.join("，")
-}
-
 /// The run's state and the step's outcome.
 fn state_of(came: &Came) -> (RunState, &'static str) {
     let ended = |final_state: &str, standing: &str| RunState::Ended {
@@ -481,6 +473,13 @@ fn state_of(came: &Came) -> (RunState, &'static str) {
                 walk: json!({}),
             };
             (state, outcome)
+        }
+        Came::Waits(_) => {
+            let state = RunState::Waiting {
+                node: NODE.to_owned(),
+                walk: json!({}),
+            };
+            (state, "turn")
         }
         Came::Answer(_, unverified) if unverified.is_empty() => {
             (ended("answered", "clean"), "answer")

@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::{
     Handle,
     common::{
-        notice, reply, review,
+        judgements, notice, proposals, reply, review,
         services::Services,
         soft_step::{self, Judged, Talk, Turn},
         steps::{self, RunSteps},
         study::{Study, edc_error},
+        tool_step,
     },
 };
 use crate::{
+    adapters::llm::ToolCall,
     engines::sop::{CompiledSkill, Decision, NodeOutcome, Notice, Walk},
     queue::{Job, JobError, Lease, NewJob, Outcome, Settled, Settlement},
     skills::Work,
@@ -26,8 +28,9 @@ use crate::{
         batches,
         ledger::{self, Found},
         runs::{self, Run, RunState, Seen, Step},
-        skills as skill_store, trace,
+        skills as skill_store, trace, unmapped_names,
     },
+    tools::Judgement,
     types::{finding::Finding, ids::RunId},
 };
 
@@ -101,12 +104,20 @@ impl Done {
 enum Came {
     /// It did.
     Done(Box<Done>),
-    /// The model's answer can't be used; it gets another try, in another step.
+    /// It did not: its tools are to be answered first, or its answer can't be used. Another step follows.
     Again {
         talk: Talk,
-        why: String,
+        more: More,
         data_version: Option<String>,
     },
+}
+
+/// Another step at the same node.
+struct More {
+    outcome: &'static str,
+    note: String,
+    /// Calls that a judgement answers first.
+    waiting: Vec<(ToolCall, Judgement)>,
 }
 
 /// A step that leaves its node undecided: it is tried again, or a person is asked.
@@ -146,7 +157,7 @@ impl Handle for SopStep {
             Came::Done(done) => *done,
             Came::Again {
                 talk,
-                why,
+                more,
                 data_version,
             } => {
                 let seen = Seen {
@@ -155,7 +166,7 @@ impl Handle for SopStep {
                     tokens: talk.tokens,
                 };
                 return self
-                    .try_again(services, lease, &at_hand, (talk, why), seen, started_at)
+                    .do_more(services, lease, &at_hand, (talk, more), seen, started_at)
                     .await;
             }
         };
@@ -280,17 +291,19 @@ impl SopStep {
             .ok_or_else(|| JobError::dead(anyhow!("the run stands at a node its skill lacks")))?;
         let done = match work {
             Work::HardRule { .. } => self.check(services, at_hand).await?,
-            Work::SoftInstruction { instruction, .. } => {
+            Work::SoftInstruction { instruction, tools } => {
                 let (study, run) = (&at_hand.study, &at_hand.run);
+                let rule = soft_step::Rule { instruction, tools };
                 let judged =
-                    soft_step::judge(services, lease, study, run, skill, &walk, instruction)
-                        .await?;
+                    soft_step::judge(services, lease, study, run, skill, &walk, &rule).await?;
                 return take_judgement(skill, walk, record, judged);
             }
-            Work::Tool { tool, .. } => {
-                let why = format!("工具 {tool} 尚不可用，转人工复核");
-                let outcome = skill.unavailable(&mut walk, record, &why);
-                Done::of(outcome.map_err(JobError::dead)?, walk)
+            Work::Tool { tool, args } => {
+                let (study, run) = (&at_hand.study, &at_hand.run);
+                let judged =
+                    tool_step::call(services, lease, study, run, skill, &walk, (tool, args))
+                        .await?;
+                return take_judgement(skill, walk, record, judged);
             }
             Work::HumanReview { .. } => {
                 let decision = match self.review {
@@ -386,7 +399,7 @@ impl SopStep {
             llm_calls: done.talk.calls,
         };
         steps::write(settlement.conn(), &run.project, &[step], lease, started_at).await?;
-        self.note(settlement, &done.talk).await?;
+        self.note(services, settlement, at_hand, &done.talk).await?;
         if let Some(notice) = &done.notice {
             let file = &at_hand.study.project.file;
             notice::tell(services, settlement, file, &notice.to, &notice.text).await?;
@@ -443,21 +456,29 @@ impl SopStep {
         Ok(Some(settlement))
     }
 
-    /// The model's answer could not be used: that was a step, and the next one asks again.
-    async fn try_again(
+    /// The node is not decided yet: that was a step, and the next one goes on, at once or when the judgements
+    /// it waits for have ended.
+    async fn do_more(
         &self,
         services: &Services,
         lease: &Lease,
         at_hand: &AtHand,
-        (talk, why): (Talk, String),
+        (talk, more): (Talk, More),
         seen: Seen<'_>,
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<Settled, JobError> {
         let walk = &at_hand.walk;
+        let waits = !more.waiting.is_empty();
         let step = Undecided {
-            state: steps::state_of(walk),
-            outcome: "invalid_reply",
-            note: format!("大模型的回答不能用：{why}"),
+            state: match waits {
+                true => RunState::Waiting {
+                    node: walk.node().unwrap_or_default().to_owned(),
+                    walk: serde_json::to_value(walk).unwrap_or_default(),
+                },
+                false => steps::state_of(walk),
+            },
+            outcome: more.outcome,
+            note: more.note,
             llm_calls: talk.calls,
             seen,
         };
@@ -465,19 +486,45 @@ impl SopStep {
         let Some(mut settlement) = settling.await? else {
             return already_done(services, lease).await;
         };
-        self.note(&mut settlement, &talk).await?;
-        self.go_on(&mut settlement, lease, &at_hand.skill, walk)
-            .await?;
+        self.note(services, &mut settlement, at_hand, &talk).await?;
+        if waits {
+            let parent = judgements::Parent {
+                project: &at_hand.run.project,
+                run: self.run,
+                step: self.step,
+                thread: &talk.thread,
+            };
+            judgements::begin(&mut settlement, &parent, more.waiting, lease.priority).await?;
+        } else {
+            self.go_on(&mut settlement, lease, &at_hand.skill, walk)
+                .await?;
+        }
         Ok(settlement.commit().await?)
     }
 
-    /// Appends what was said to the transcript.
-    async fn note(&self, settlement: &mut Settlement, talk: &Talk) -> Result<(), JobError> {
+    /// Appends what was said to the transcript, and writes what tools proposed.
+    async fn note(
+        &self,
+        services: &Services,
+        settlement: &mut Settlement,
+        at_hand: &AtHand,
+        talk: &Talk,
+    ) -> Result<(), JobError> {
         if !talk.said.is_empty() {
             let (thread, said) = (&talk.thread, &talk.said);
             trace::append(settlement.conn(), self.run, self.step, thread, said).await?;
         }
-        Ok(())
+        let (run, file) = (&at_hand.run, &at_hand.study.project.file);
+        unmapped_names::note(settlement.conn(), &run.project, &talk.unmapped).await?;
+        proposals::write(
+            services,
+            settlement,
+            file,
+            run.id,
+            &run.skill_type,
+            &talk.proposals,
+        )
+        .await
     }
 
     /// Enqueues the step after this one.
@@ -549,10 +596,18 @@ fn take_judgement(
     let outcome = match judged.turn {
         Turn::Decided(found) => skill.conclude(&mut walk, found),
         Turn::Unavailable(why) => skill.unavailable(&mut walk, record, &why),
-        Turn::Again(why) => {
+        Turn::Again {
+            outcome,
+            note,
+            waiting,
+        } => {
             return Ok(Came::Again {
                 talk: judged.talk,
-                why,
+                more: More {
+                    outcome,
+                    note,
+                    waiting,
+                },
                 data_version: judged.data_version,
             });
         }

@@ -16,6 +16,8 @@
 //! | [`soft_step`] | the judgement of a soft rule |
 //! | [`questions`] | a question reasoned about: begun by a message, ended with a part of its reply |
 //! | [`tool_calls`] | the tool calls of one turn |
+//! | [`judgements`] | tool calls that a judgement answers, in a run of its own |
+//! | [`tool_step`] | a node that is one tool call |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
 //! | [`reply`] | from finished work to the message that leaves |
 //! | [`answer`] | the words of a QC answer |
@@ -39,6 +41,7 @@ pub mod cancel;
 pub mod click;
 pub mod consent;
 pub mod cron;
+pub mod judgements;
 pub mod mixed_ids;
 pub mod model;
 pub mod notice;
@@ -58,6 +61,7 @@ pub mod steps;
 pub mod study;
 pub mod tokens;
 pub mod tool_calls;
+pub mod tool_step;
 pub mod understand;
 pub mod understood;
 pub mod until_noted;

@@ -143,17 +143,17 @@ async fn offer(settlement: &mut Settlement, run: &ChatRun, question: &str) -> Re
             .collect(),
         resume: None,
     };
-    let Some(message) = inbox::get(settlement.conn(), message).await? else {
+    let Some(asked) = inbox::get(settlement.conn(), message).await? else {
         return Ok(());
     };
     let pending = serde_json::to_value(&pending).unwrap_or_default();
     conversations::remember(
         settlement.conn(),
         &run.project,
-        &message.sender,
+        &asked.sender,
         None,
         Some(&pending),
-        message.id,
+        message,
     )
     .await?;
     Ok(())

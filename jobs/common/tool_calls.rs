@@ -12,9 +12,10 @@ use super::{
 use crate::{
     adapters::llm::ToolCall,
     engines::react::Given,
+    engines::redaction::Hidden,
     queue::{JobError, Lease},
-    tools::{Observation, Scope, Snapshot, ToolError, registry::Caller},
-    types::text::without_nul,
+    tools::{Judgement, Observation, Proposal, Scope, Snapshot, ToolError, registry::Caller},
+    types::text::{ellipsis, without_nul},
 };
 
 /// Longest time one call may take.
@@ -29,17 +30,45 @@ const NAMED: usize = 50;
 /// Attempts of a job that wait for a data source to come back; in the next the calls fail instead.
 const PATIENT_ATTEMPTS: i32 = 2;
 
+/// Who calls, and what it may.
+#[derive(Debug, Clone, Copy)]
+pub struct As<'a> {
+    /// Which brain.
+    pub caller: Caller,
+    /// The tools its node lists; `None`: all that are for it.
+    pub listed: Option<&'a [String]>,
+    /// The only record it may read; `None`: all of the study's.
+    pub record: Option<&'a str>,
+}
+
 /// What the calls of a turn came to.
+#[derive(Default)]
 pub struct Made {
-    /// One answer a call, in order.
+    /// One answer a call, in order, without those that wait.
     pub given: Vec<Given>,
+    /// Calls that a judgement answers later.
+    pub waiting: Vec<(ToolCall, Judgement)>,
+    /// What is to be written with the step.
+    pub proposals: Vec<Proposal>,
     /// The state of the data they were read from.
     pub data_version: Option<String>,
     /// Names of fields they used that nobody could map.
     pub unmapped: Vec<String>,
 }
 
-/// Makes the calls of a turn that are not refused. Nothing they do leaves a trace outside the answers.
+/// What the model means by its calls: what it was shown under another name, by its own.
+#[must_use]
+pub fn meant(calls: &[ToolCall], hidden: &Hidden) -> Vec<ToolCall> {
+    calls
+        .iter()
+        .map(|call| ToolCall {
+            arguments: hidden.restore_json(&call.arguments),
+            ..call.clone()
+        })
+        .collect()
+}
+
+/// Makes the calls of a turn that are not refused. Nothing they do leaves a trace outside of what comes back.
 ///
 /// # Errors
 /// The data source may be back soon: worth another attempt.
@@ -47,8 +76,7 @@ pub async fn make(
     services: &Services,
     lease: &Lease,
     study: &Study,
-    caller: Caller,
-    record: Option<&str>,
+    who: As<'_>,
     calls: &[ToolCall],
     refused: &[Option<String>],
 ) -> Result<Made, JobError> {
@@ -66,49 +94,80 @@ pub async fn make(
             let given = calls.iter().map(|call| failed(call, NO_DATA)).collect();
             return Ok(Made {
                 given,
-                data_version: None,
-                unmapped: Vec::new(),
+                ..Made::default()
             });
         }
     };
     let scope = Scope {
         project: &study.project,
         data: &data,
-        record,
+        record: who.record,
         today: study.today,
         reader: &services.reader,
     };
-    let made: Vec<BoxFuture<'_, One>> = calls
+    let each: Vec<BoxFuture<'_, One>> = calls
         .iter()
         .zip(refused)
-        .map(|(call, refused)| one(services, caller, &scope, call, refused.as_deref()).boxed())
+        .map(|(call, refused)| one(services, who, &scope, call, refused.as_deref()).boxed())
         .collect();
-    let made: Vec<One> = stream::iter(made).buffered(AT_ONCE).collect().await;
-    let (given, unmapped): (Vec<Given>, Vec<Vec<String>>) = made.into_iter().unzip();
-    Ok(Made {
-        given,
+    let each: Vec<One> = stream::iter(each).buffered(AT_ONCE).collect().await;
+    let mut made = Made {
         data_version: Some(data.fingerprint.clone()),
-        unmapped: unmapped.concat(),
-    })
+        ..Made::default()
+    };
+    for (call, one) in calls.iter().zip(each) {
+        match one {
+            One::Answered {
+                given,
+                proposals,
+                unmapped,
+            } => {
+                made.given.push(*given);
+                made.proposals.extend(proposals);
+                made.unmapped.extend(unmapped);
+            }
+            One::Waits(judgement) => made.waiting.push((call.clone(), *judgement)),
+        }
+    }
+    Ok(made)
 }
 
-/// What one call gave, and the names it could not map.
-type One = (Given, Vec<String>);
+/// What one call came to.
+enum One {
+    Answered {
+        given: Box<Given>,
+        proposals: Vec<Proposal>,
+        /// The names it could not map.
+        unmapped: Vec<String>,
+    },
+    /// A judgement answers it.
+    Waits(Box<Judgement>),
+}
+
+impl One {
+    fn failed(call: &ToolCall, why: &str, unmapped: &[String]) -> Self {
+        Self::Answered {
+            given: Box::new(failed(call, why)),
+            proposals: Vec::new(),
+            unmapped: unmapped.to_vec(),
+        }
+    }
+}
 
 async fn one(
     services: &Services,
-    caller: Caller,
+    who: As<'_>,
     scope: &Scope<'_>,
     call: &ToolCall,
     refused: Option<&str>,
 ) -> One {
     if let Some(why) = refused {
-        return (failed(call, why), Vec::new());
+        return One::failed(call, why, &[]);
     }
     let started = Instant::now();
     let called = services
         .tools
-        .call(caller, None, scope, &call.name, &call.arguments);
+        .call(who.caller, who.listed, scope, &call.name, &call.arguments);
     let outcome = timeout(DEADLINE, called)
         .await
         .unwrap_or_else(|_| Err(ToolError::Unavailable("查询超时".to_owned())));
@@ -120,17 +179,35 @@ async fn one(
     metrics::histogram!("iit_tool_call_seconds", "outcome" => name)
         .record(started.elapsed().as_secs_f64());
     match outcome {
-        Ok(mut observation) => {
-            let unmapped = std::mem::take(&mut observation.unmapped);
-            (shown(call, observation, scope.data), unmapped)
-        }
-        Err(error) => (failed(call, &error.to_string()), error.unmapped().to_vec()),
+        Ok(mut observation) => match observation.judgement.take() {
+            Some(judgement) => One::Waits(Box::new(judgement)),
+            None => One::Answered {
+                proposals: std::mem::take(&mut observation.proposals),
+                unmapped: std::mem::take(&mut observation.unmapped),
+                given: Box::new(shown(call, observation, scope.data)),
+            },
+        },
+        Err(error) => One::failed(call, &error.to_string(), error.unmapped()),
     }
+}
+
+/// What became of each call, for a step's row: `aggregate ✓，search_records ✗，assess_ae_causality …`.
+#[must_use]
+pub fn outcomes(given: &[Given], waiting: &[(ToolCall, Judgement)]) -> String {
+    let name = |name: &str, mark: &str| format!("{} {mark}", ellipsis(name, 40));
+    let each: Vec<String> = given
+        .iter()
+        .map(|one| name(&one.name, if one.ok { "✓" } else { "✗" }))
+        .chain(waiting.iter().map(|(call, _)| name(&call.name, "…")))
+        .collect();
+    each.join("，")
 }
 
 const NO_DATA: &str = "研究数据暂时无法读取";
 
-fn failed(call: &ToolCall, why: &str) -> Given {
+/// The answer to a call that failed or was refused.
+#[must_use]
+pub fn failed(call: &ToolCall, why: &str) -> Given {
     Given {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -159,5 +236,7 @@ fn shown(call: &ToolCall, observation: Observation, data: &Snapshot) -> Given {
         sources: observation.sources.into_iter().take(NAMED).collect(),
         data: Some(data.fingerprint.clone()),
         taken_at: Some(data.taken_at),
+        supposed: observation.supposed,
+        ruling: observation.ruling,
     }
 }

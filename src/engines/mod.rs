@@ -1,5 +1,6 @@
 //! Decisions without I/O: rules, soft rules, SOP, router, ReAct, redaction, passages of documents.
 
+pub mod causality;
 pub mod protocol;
 pub mod react;
 pub mod redaction;

@@ -10,6 +10,7 @@ pub mod conversations;
 pub mod db;
 pub mod idempotency;
 pub mod inbox;
+pub mod judgements;
 pub mod ledger;
 pub mod llm;
 pub mod outbox;

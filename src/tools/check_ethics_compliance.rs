@@ -13,7 +13,10 @@ use super::{
     tool::{Effect, Observation, Tool, ToolError},
 };
 use crate::{
-    engines::rules::{Outcome, Query, Reading, RuleSet},
+    engines::{
+        react::thread::Ruled,
+        rules::{Outcome, Query, Reading, RuleSet},
+    },
     types::{dictionary::Field, record::Record, rule::RuleSpec},
 };
 
@@ -72,7 +75,7 @@ impl Tool for CheckEthicsCompliance {
             ],
         };
         let mut told = Vec::new();
-        let mut open = false;
+        let mut found = Vec::new();
         for check in checks {
             let (came, text) = match check {
                 Check::InformedConsent => by_rule(
@@ -96,19 +99,40 @@ impl Tool for CheckEthicsCompliance {
                 ),
                 Check::VulnerablePopulation => vulnerable(record, scope, &names)?,
             };
-            open |= came == Came::NotEvaluable;
             told.push(json!({ "check": check, "result": came, "text": text }));
+            found.push((came, text));
         }
+        let (worst, text) = ruling(&found);
         let mut observation = Observation::of(json!({
             "record_id": record.id,
             "checks": Value::Array(told),
-        }));
+        }))
+        .ruled(worst, text);
         observation.records.push(record.id.clone());
-        if open {
+        if found.iter().any(|(came, _)| *came == Came::NotEvaluable) {
             observation = observation.note("无法判定不等于合规；请如实告知提问者");
         }
         Ok(observation)
     }
+}
+
+/// All checks as one: one violation is one; else one open question; only what is decided everywhere is fine.
+fn ruling(found: &[(Came, String)]) -> (Ruled, String) {
+    let said = |wanted: Came| {
+        let texts: Vec<&str> = found
+            .iter()
+            .filter(|(came, _)| *came == wanted)
+            .map(|(_, text)| text.as_str())
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("；"))
+    };
+    if let Some(text) = said(Came::Fail) {
+        return (Ruled::Fail, text);
+    }
+    if let Some(text) = said(Came::NotEvaluable) {
+        return (Ruled::Unable, text);
+    }
+    (Ruled::Pass, said(Came::Pass).unwrap_or_default())
 }
 
 /// A check that is a named function of the rules.

@@ -15,7 +15,10 @@ use super::{
     tool::{Effect, Observation, Tool, ToolError},
 };
 use crate::{
-    engines::rules::{Query, Reading, Seen, Window},
+    engines::{
+        react::thread::Ruled,
+        rules::{Query, Reading, Seen, Window},
+    },
     types::{project::Visit, record::Record},
 };
 
@@ -58,12 +61,15 @@ impl Tool for CheckVisitWindow {
             ))
         })?;
         let (on_record, anchor) = dates(record, visit, scope, &names)?;
+        let recorded = on_record.text.clone();
+        let supposed = args.actual_date.is_some() && args.actual_date != recorded;
         let (actual, note) = match args.actual_date.as_deref() {
             None => (on_record, None),
             Some(written) => given(written, on_record)?,
         };
         let mut observation = told(record, visit, window, &actual, &anchor);
         observation.notes.extend(note);
+        observation.supposed = supposed;
         Ok(observation)
     }
 }
@@ -287,7 +293,15 @@ fn told(
         "actualDay": day,
         "deviation": deviation,
         "text": text,
-    }));
+    }))
+    .ruled(
+        match holds {
+            Some(true) => Ruled::Pass,
+            Some(false) => Ruled::Fail,
+            None => Ruled::Unable,
+        },
+        text,
+    );
     observation.records.push(record.id.clone());
     if holds.is_none() {
         observation = observation.note("无法判定不等于合格；请如实告知提问者");

@@ -13,6 +13,7 @@
 //! Every other file is the tool of its name.
 
 pub mod aggregate;
+pub mod assess_ae_causality;
 pub mod bounded;
 pub mod check_ethics_compliance;
 pub mod check_visit_window;
@@ -37,4 +38,4 @@ pub mod update_record;
 pub use registry::Registry;
 pub use scope::Scope;
 pub use snapshot::{Snapshot, Snapshots};
-pub use tool::{Effect, Observation, Proposal, Tool, ToolError};
+pub use tool::{Effect, Judgement, Observation, Proposal, Tool, ToolError};

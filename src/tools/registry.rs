@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     aggregate::Aggregate,
+    assess_ae_causality::AssessAeCausality,
     check_ethics_compliance::CheckEthicsCompliance,
     check_visit_window::CheckVisitWindow,
     get_project_stats::GetProjectStats,
@@ -68,6 +69,7 @@ impl Registry {
             .with(ReadClinicalData)
             .with(SearchRecords)
             .with(Aggregate)
+            .with(AssessAeCausality)
             .with(CheckVisitWindow)
             .with(CheckEthicsCompliance)
             .with(GetProjectStats)

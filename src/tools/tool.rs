@@ -7,7 +7,13 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::scope::Scope;
-use crate::types::{finding::Finding, ids::PendingActionId};
+use crate::{
+    engines::react::{
+        Said,
+        thread::{Ruled, Ruling},
+    },
+    types::{causality::Scale, finding::Finding, ids::PendingActionId},
+};
 
 /// What using a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,9 +65,28 @@ pub struct Observation {
     pub unmapped: Vec<String>,
     /// Fields in `value` that identify a person, by name: shown as they are, redacted at the gate.
     pub identifiers: Vec<String>,
+    /// It rests on something the arguments supposed, and not on the record alone.
+    pub supposed: bool,
+    /// What a tool that checks something decided; a SOP's node takes its branch by it.
+    pub ruling: Option<Ruling>,
+    /// The answer is still to be given, by a language model; then nothing else of this counts.
+    pub judgement: Option<Judgement>,
     /// What a tool of effect [`Effect::Propose`] or [`Effect::Notify`] wants done; the job writes it in its
     /// settlement.
     pub proposals: Vec<Proposal>,
+}
+
+/// A judgement that a tool needs a language model for: asked in a run of its own, which answers the call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The record it is about.
+    pub record: String,
+    /// The event that is assessed, as people call it.
+    pub event: String,
+    /// In whose words.
+    pub scale: Scale,
+    /// How the conversation begins.
+    pub opening: Vec<Said>,
 }
 
 /// Something for a person to decide.
@@ -100,6 +125,25 @@ impl Observation {
             value,
             ..Self::default()
         }
+    }
+
+    /// What needs a language model.
+    #[must_use]
+    pub fn judged(judgement: Judgement) -> Self {
+        Self {
+            judgement: Some(judgement),
+            ..Self::default()
+        }
+    }
+
+    /// With what was decided.
+    #[must_use]
+    pub fn ruled(mut self, outcome: Ruled, text: impl Into<String>) -> Self {
+        self.ruling = Some(Ruling {
+            outcome,
+            text: text.into(),
+        });
+        self
     }
 
     /// With one more thing to tell.

@@ -1,6 +1,7 @@
 //! Vocabulary shared by every rung: no I/O, no SQL, no clock but [`clock`].
 
 pub mod catch_up;
+pub mod causality;
 pub mod clock;
 pub mod cron;
 pub mod dictionary;

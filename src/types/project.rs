@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::near_miss::nearest;
+use super::{causality::Scale, near_miss::nearest};
 
 mod privacy;
 #[cfg(test)]
@@ -82,6 +82,9 @@ pub struct ProjectFile {
     /// Personal data.
     #[serde(default)]
     pub privacy: PrivacyConfig,
+    /// Safety assessments.
+    #[serde(default)]
+    pub safety: SafetyConfig,
 }
 
 fn shanghai() -> String {
@@ -179,6 +182,14 @@ pub struct ReportConfig {
     pub sections: Vec<String>,
     /// Skills whose findings count as protocol deviations.
     pub deviation_skills: Vec<String>,
+}
+
+/// Safety assessments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SafetyConfig {
+    /// The words in which causality is assessed.
+    pub causality_scale: Scale,
 }
 
 /// Limits of model calls.

@@ -36,4 +36,5 @@ mod sop;
 mod support;
 mod test_databases;
 mod tools;
+mod verdicts;
 mod wecom;

@@ -18,6 +18,8 @@ use crate::{
 mod labelled;
 mod model;
 mod score;
+mod verdict_score;
+mod verdicts;
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +36,7 @@ enum What {
     /// 意图识别 · one line per message: what the router makes of it; with labels, how often it is right.
     Intents(IntentsArgs),
     /// 判定 · one line per instruction and text: the language model's verdict.
-    Verdicts(VerdictsArgs),
+    Verdicts(verdicts::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,15 +58,6 @@ struct IntentsArgs {
     json: bool,
 }
 
-#[derive(Debug, clap::Args)]
-struct VerdictsArgs {
-    /// JSON lines: {"id","instruction","text","expect"?}
-    file: PathBuf,
-    /// Where the answers go; stdout when absent.
-    #[arg(long)]
-    out: Option<PathBuf>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RouterChoice {
     /// The configured language model.
@@ -82,10 +75,7 @@ enum RouterChoice {
 pub fn run(args: Args) -> CommandResult {
     match args.what {
         What::Intents(args) => intents(&args),
-        What::Verdicts(VerdictsArgs { file: _, out: _ }) => Err(no_model(
-            "iit eval verdicts",
-            "然后重试 · then run it again",
-        )),
+        What::Verdicts(args) => verdicts::run(args),
     }
 }
 

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::thread::{Given, Question, Said, Turn};
+use super::thread::{Asked, Given, Question, Said, Turn};
 use crate::{
     adapters::llm::{Message, Role, ToolCall},
     engines::redaction,
@@ -51,12 +51,17 @@ pub fn opening(system: String, history: Vec<Turn>, question: Question) -> Vec<Sa
     said
 }
 
+/// A mark made of `secret`.
+pub(crate) fn mark(secret: &str) -> String {
+    let digest = Sha256::digest(secret);
+    digest.iter().take(6).map(|b| format!("{b:02x}")).collect()
+}
+
 /// The conversation as it is sent. What others wrote stands between two marks made of `secret`, which they
 /// could not know. `last`: the model is told that it has to answer now.
 #[must_use]
 pub fn render(secret: &str, said: &[Said], last: bool) -> Vec<Message> {
-    let digest = Sha256::digest(secret);
-    let mark: String = digest.iter().take(6).map(|b| format!("{b:02x}")).collect();
+    let mark = mark(secret);
     let mut messages = Vec::new();
     for one in said {
         match one {
@@ -67,14 +72,10 @@ pub fn render(secret: &str, said: &[Said], last: bool) -> Vec<Message> {
                 push(&mut messages, Role::User, &text);
             }
             Said::Question(question) => push(&mut messages, Role::User, &asked(question)),
-            Said::Calls(asked) => messages.push(Message {
-                tool_calls: asked.calls.iter().map(sendable).collect(),
-                thinking: asked.thinking.clone(),
-                ..Message::text(Role::Assistant, asked.text.clone())
-            }),
-            Said::Result(given) => {
-                messages.push(Message::tool(&given.id, between(&mark, &shown(given))));
-            }
+            Said::Instruction(text) => push(&mut messages, Role::User, text),
+            Said::Data(text) => push(&mut messages, Role::User, &between(&mark, text)),
+            Said::Calls(asked) => messages.push(calls(asked)),
+            Said::Result(given) => messages.push(result(&mark, given)),
             // Nothing was said: some servers refuse it when it comes back.
             Said::Reply(text) if text.trim().is_empty() => {}
             Said::Reply(text) => push(&mut messages, Role::Assistant, text),
@@ -87,8 +88,22 @@ pub fn render(secret: &str, said: &[Said], last: bool) -> Vec<Message> {
     messages
 }
 
+/// The model's message that asked for tools, as it goes back.
+pub(crate) fn calls(asked: &Asked) -> Message {
+    Message {
+        tool_calls: asked.calls.iter().map(sendable).collect(),
+        thinking: asked.thinking.clone(),
+        ..Message::text(Role::Assistant, asked.text.clone())
+    }
+}
+
+/// What one of its calls gave, between two marks.
+pub(crate) fn result(mark: &str, given: &Given) -> Message {
+    Message::tool(&given.id, between(mark, &shown(given)))
+}
+
 /// Some chat templates refuse two messages of one role in a row.
-fn push(messages: &mut Vec<Message>, role: Role, text: &str) {
+pub(crate) fn push(messages: &mut Vec<Message>, role: Role, text: &str) {
     match messages.last_mut() {
         Some(before) if before.role == role && before.tool_calls.is_empty() => {
             before.content.push_str("\n\n");
@@ -98,7 +113,8 @@ fn push(messages: &mut Vec<Message>, role: Role, text: &str) {
     }
 }
 
-fn between(mark: &str, text: &str) -> String {
+/// A text others wrote, between two marks that it does not hold.
+pub(crate) fn between(mark: &str, text: &str) -> String {
     format!("<{mark}>\n{}\n</{mark}>", text.replace(mark, ""))
 }
 

@@ -68,6 +68,33 @@ pub struct Given {
     /// When those were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<DateTime<Utc>>,
+    /// It rests on something the model supposed, so nothing of it is evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supposed: bool,
+    /// What the tool itself decided, where it decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+}
+
+/// What a tool that checks something came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ruling {
+    /// Pass, fail or neither.
+    pub outcome: Ruled,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// How it came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruled {
+    /// It holds.
+    Pass,
+    /// It is broken.
+    Fail,
+    /// It can't be decided; never a pass.
+    Unable,
 }
 
 /// One row.
@@ -79,6 +106,10 @@ pub enum Said {
     History(Vec<Turn>),
     /// The question.
     Question(Question),
+    /// What is to be judged, where no person asks.
+    Instruction(String),
+    /// The data that is judged, as JSON.
+    Data(String),
     /// It asks for tools.
     Calls(Asked),
     /// What one of them gave.
@@ -91,7 +122,7 @@ pub enum Said {
 
 /// A row that this version can't read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a transcript row of kind `{0}` can't be read by this version; start the question anew")]
+#[error("a transcript row of kind `{0}` can't be read by this version; start the run anew")]
 pub struct Unreadable(String);
 
 impl Said {
@@ -105,6 +136,8 @@ impl Said {
             Self::System(text) => ("system", text.clone()),
             Self::History(turns) => ("history", json(turns)),
             Self::Question(question) => ("question", json(question)),
+            Self::Instruction(text) => ("instruction", text.clone()),
+            Self::Data(text) => ("data", text.clone()),
             Self::Calls(asked) => ("calls", json(asked)),
             Self::Result(given) => ("result", json(given)),
             Self::Reply(text) => ("reply", text.clone()),
@@ -127,6 +160,8 @@ impl Said {
             "system" => Self::System(content.to_owned()),
             "history" => Self::History(json(kind, content)?),
             "question" => Self::Question(json(kind, content)?),
+            "instruction" => Self::Instruction(content.to_owned()),
+            "data" => Self::Data(content.to_owned()),
             "calls" => Self::Calls(json(kind, content)?),
             "result" => Self::Result(json(kind, content)?),
             "reply" => Self::Reply(content.to_owned()),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::types::{
-    dictionary::{Dictionary, ValueType, checkbox_column},
-    record::Record,
+    dictionary::{Dictionary, Field, ValueType, checkbox_column},
+    record::{Record, Row},
 };
 
 /// Most characters of data a model is shown. What is longer is not cut: a judgement on a part could pass
@@ -67,6 +67,18 @@ impl Data {
     /// # Errors
     /// [`TooLarge`].
     pub fn of(record: &Record, dictionary: &Dictionary) -> Result<Self, TooLarge> {
+        Self::of_some(record, dictionary, |_, _| true)
+    }
+
+    /// The same of the fields that are `wanted` on a row.
+    ///
+    /// # Errors
+    /// [`TooLarge`].
+    pub fn of_some(
+        record: &Record,
+        dictionary: &Dictionary,
+        wanted: impl Fn(&Row, &Field) -> bool,
+    ) -> Result<Self, TooLarge> {
         let mut fields = BTreeMap::new();
         let mut withheld = BTreeMap::new();
         let mut rows = Vec::new();
@@ -85,7 +97,7 @@ impl Data {
                 let Some(field) = dictionary.field(name) else {
                     continue;
                 };
-                if Some(name) == id_field {
+                if Some(name) == id_field || !wanted(row, field) {
                     continue;
                 }
                 if field.identifier {

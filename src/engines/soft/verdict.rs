@@ -3,17 +3,22 @@
 //! A verdict without a quote is no verdict, and a quote that does not stand in the data makes the whole
 //! answer worthless: it is then left to a person, never taken for a pass.
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, de::DeserializeOwned};
 
-use super::data::Data;
+pub use super::quotes::Evidence;
+use super::{
+    data::Data,
+    quotes::{self, Cited},
+};
 use crate::{
-    engines::redaction::Hidden,
-    types::{near_miss, text::ellipsis},
+    engines::{react::Given, redaction::Hidden},
+    types::text::ellipsis,
 };
 
 /// Longest reason kept.
-const LONGEST_REASON: usize = 500;
+pub(crate) const LONGEST_REASON: usize = 500;
+/// Why an answer with an invented quote counts for nothing.
+pub(crate) const INVENTED: &str = "大模型引用的原文在数据中不存在，其判断不可信";
 
 /// A judgement that may be acted on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,19 +44,6 @@ pub enum Judgement {
     },
 }
 
-/// One quote, found word for word in the data shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
-    /// Unique event name.
-    pub event: Option<String>,
-    /// Instance of a repeating form or event.
-    pub instance: Option<u32>,
-    /// Column.
-    pub field: String,
-    /// The words.
-    pub quote: String,
-}
-
 #[derive(Deserialize)]
 struct Answer {
     verdict: Verdict,
@@ -68,18 +60,6 @@ enum Verdict {
     Unable,
 }
 
-#[derive(Deserialize)]
-struct Cited {
-    #[serde(default)]
-    record: Option<String>,
-    #[serde(default)]
-    event: Option<String>,
-    #[serde(default)]
-    instance: Option<Value>,
-    field: String,
-    quote: String,
-}
-
 /// Judges an answer by the data, of which the model was shown placeholders where it is `hidden`: quotes are
 /// compared with the values put back. The reason is for everybody who reads the ledger, and stays without.
 ///
@@ -87,16 +67,20 @@ struct Cited {
 /// What to tell the model, in one sentence, when the answer is not of the form asked for or cites a place
 /// that does not exist. An invented quote is no such mistake: it is [`Judgement::Unable`].
 pub fn judge(text: &str, data: &Data, hidden: &Hidden) -> Result<Judgement, String> {
-    let text = bare(text);
-    if text.is_empty() {
-        return Err("回答是空的".to_owned());
-    }
-    let answer: Answer = serde_json::from_str(text).map_err(|error| {
-        format!(
-            "不是符合要求的 JSON（{}）",
-            ellipsis(&error.to_string(), 120)
-        )
-    })?;
+    judge_with(text, data, hidden, &[])
+}
+
+/// The same where tools gave more to quote.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_with(
+    text: &str,
+    data: &Data,
+    hidden: &Hidden,
+    results: &[&Given],
+) -> Result<Judgement, String> {
+    let answer: Answer = read(text)?;
     let reason = ellipsis(hidden.mask(answer.reason.trim()).trim(), LONGEST_REASON);
     if reason.is_empty() {
         return Err("缺少 reason".to_owned());
@@ -108,86 +92,32 @@ pub fn judge(text: &str, data: &Data, hidden: &Hidden) -> Result<Judgement, Stri
     if cited.is_empty() {
         return Err("pass 和 fail 至少要有一条 evidence；没有依据就回答 unable".to_owned());
     }
-    let mut evidence = Vec::new();
-    for one in cited {
-        match found(restored(one, hidden), data)? {
-            Some(one) => evidence.push(one),
-            None => {
-                return Ok(Judgement::Unable {
-                    reason: "大模型引用的原文在数据中不存在，其判断不可信".to_owned(),
-                });
-            }
-        }
-    }
+    let Some(evidence) = quotes::find(cited, data, hidden, results)? else {
+        return Ok(Judgement::Unable {
+            reason: INVENTED.to_owned(),
+        });
+    };
     Ok(match answer.verdict {
         Verdict::Pass => Judgement::Pass { reason, evidence },
         _ => Judgement::Fail { reason, evidence },
     })
 }
 
-/// What was cited, as the data has it.
-fn restored(cited: Cited, hidden: &Hidden) -> Cited {
-    Cited {
-        record: cited.record.map(|record| hidden.restore(&record)),
-        event: cited.event.map(|event| hidden.restore(&event)),
-        instance: cited.instance,
-        field: hidden.restore(&cited.field),
-        quote: hidden.restore(&cited.quote),
+/// Reads an answer of the form `T`.
+///
+/// # Errors
+/// What to tell the model.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text = bare(text);
+    if text.is_empty() {
+        return Err("回答是空的".to_owned());
     }
-}
-
-/// The evidence if its quote is really there, `None` if it is invented.
-fn found(cited: Cited, data: &Data) -> Result<Option<Evidence>, String> {
-    if let Some(record) = &cited.record
-        && !record.trim().eq_ignore_ascii_case(&data.record)
-    {
-        return Err(format!(
-            "evidence 引用了别的受试者，只能引用 {}",
-            data.record
-        ));
-    }
-    let event = cited.event.filter(|event| !event.trim().is_empty());
-    let instance = match &cited.instance {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) if text.trim().is_empty() => None,
-        Some(value) => match instance_of(value) {
-            Some(number) => Some(number),
-            None => return Err("evidence 的 instance 应为整数或 null".to_owned()),
-        },
-    };
-    let field = cited.field.trim();
-    let values: Vec<&str> = data.values_at(event.as_deref(), instance, field).collect();
-    if values.is_empty() {
-        return Err(no_such_place(field, data));
-    }
-    let quote = cited.quote.trim();
-    let is_there = !quote.is_empty() && values.iter().any(|value| data.quotes(field, value, quote));
-    Ok(is_there.then(|| Evidence {
-        event,
-        instance,
-        field: field.to_owned(),
-        quote: quote.to_owned(),
-    }))
-}
-
-/// An instance as a number or as its digits.
-fn instance_of(value: &Value) -> Option<u32> {
-    match value {
-        Value::Number(number) => number.as_u64()?.try_into().ok(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    }
-}
-
-fn no_such_place(field: &str, data: &Data) -> String {
-    if data.columns().any(|column| column == field) {
-        return format!("字段 {field} 在所引的 event / instance 处没有值");
-    }
-    let near = near_miss::nearest(field, data.columns());
-    match near {
-        Some(near) => format!("数据中没有字段 {field}，是否指 {near}"),
-        None => format!("数据中没有字段 {field}"),
-    }
+    serde_json::from_str(text).map_err(|error| {
+        format!(
+            "不是符合要求的 JSON（{}）",
+            ellipsis(&error.to_string(), 120)
+        )
+    })
 }
 
 /// The answer without a thinking part in front and without the fence around it, if it is one fence as a

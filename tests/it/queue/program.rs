@@ -199,7 +199,8 @@ impl Gate {
         Self::when(db, &format!("NEW.no = {step} AND NEW.node = 'turn'")).await
     }
 
-    async fn when(db: &TestDb, condition: &str) -> Self {
+    /// Stops the steps whose row (`NEW`) is like that.
+    pub async fn when(db: &TestDb, condition: &str) -> Self {
         let mut conn = PgConnection::connect(&db.url).await.unwrap();
         let trigger = format!(
             "CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -178,7 +178,7 @@ async fn broken_arguments_an_unknown_tool_and_a_repeated_call_are_answered_and_t
             vec![
                 (
                     "read_clinical_data".to_owned(),
-                    "{record_id: P001}".to_owned(),
+                    "{\"record_id\" 1}".to_owned(),
                 ),
                 ("read_clinical_data".to_owned(), again.to_string()),
                 ("dance".to_owned(), "{}".to_owned()),

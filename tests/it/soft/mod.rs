@@ -2,8 +2,12 @@
 
 mod breaker;
 mod budget;
+mod causality;
+mod corrections;
 mod journal;
 mod judgement;
+mod tool_nodes;
+mod tools;
 
 use serde_json::{Value, json};
 
@@ -41,6 +45,7 @@ async fn app_with(model: &FakeLlm) -> TestApp {
 /// The one run over P001, with its steps.
 async fn run(app: &TestApp) -> Value {
     let mut runs = app.runs_of("P001").await;
+    runs.retain(|run| run["kind"] == "sop");
     assert_eq!(runs.len(), 1, "{runs:?}");
     runs.remove(0)
 }
@@ -56,5 +61,16 @@ fn outcomes(run: &Value) -> Vec<&str> {
 fn keys(log: &[Request]) -> Vec<String> {
     log.iter()
         .map(|request| request.key.split_once('/').unwrap().1.to_owned())
+        .collect()
+}
+
+/// Kinds of the rows of a run's transcript, in order.
+async fn kinds(app: &TestApp, run: &Value) -> Vec<String> {
+    let path = format!("/api/v1/runs/{}/trace", run["id"].as_str().unwrap());
+    let (status, trace) = app.get(&path).await;
+    assert_eq!(status, 200);
+    let said = trace["said"].as_array().unwrap();
+    said.iter()
+        .map(|line| line["kind"].as_str().unwrap().to_owned())
         .collect()
 }

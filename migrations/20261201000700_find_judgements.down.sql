@@ -1,0 +1,1 @@
+DROP INDEX iit_schema.iit_task_run_parent;
