@@ -2,7 +2,7 @@
 
 use super::{services::Services, study::Study};
 use crate::{
-    engines::router::texts,
+    engines::{redaction::Hidden, router::texts},
     tools::{
         ToolError,
         search_protocol::{NO_DOCUMENTS, find},
@@ -17,11 +17,14 @@ const LONGEST: usize = 400;
 
 /// The best passages word for word with their places, or why there are none.
 pub async fn verbatim(services: &Services, study: &Study, question: &str) -> String {
+    let Some(question) = may_leave(services, study, question).await else {
+        return "方案暂时查不了：无法确认问题中没有身份信息".to_owned();
+    };
     let found = find(
         &study.project,
         &services.reader,
         services.dify.as_deref(),
-        question,
+        &question,
         SHOWN,
     );
     let findings = match found.await {
@@ -56,4 +59,15 @@ pub async fn verbatim(services: &Services, study: &Study, question: &str) -> Str
         .chain(passages)
         .collect::<Vec<_>>()
         .join("\n\n")
+}
+
+/// The question without what is personal, where somebody else's server may be asked. `None`: that can't be told.
+async fn may_leave(services: &Services, study: &Study, question: &str) -> Option<String> {
+    if services.dify.is_none() {
+        return Some(question.to_owned());
+    }
+    let redactor = services.redactor(study).await.ok()?;
+    let mut hidden = Hidden::default();
+    let redacted = redactor.redact(question, &mut hidden).ok()?;
+    Some(hidden.mask(&redacted))
 }

@@ -11,10 +11,12 @@ use super::{
 };
 use crate::{
     adapters::llm::ToolCall,
-    engines::react::Given,
-    engines::redaction::Hidden,
+    engines::{react::Given, redaction::Hidden},
     queue::{JobError, Lease},
-    tools::{Judgement, Observation, Proposal, Scope, Snapshot, ToolError, registry::Caller},
+    tools::{
+        Judgement, Observation, Proposal, Scope, Snapshot, Tool, ToolError, registry::Caller,
+        search_protocol::SearchProtocol,
+    },
     types::text::{ellipsis, without_nul},
 };
 
@@ -56,14 +58,18 @@ pub struct Made {
     pub unmapped: Vec<String>,
 }
 
-/// What the model means by its calls: what it was shown under another name, by its own.
+/// What the model means by its calls: what it was shown under another name, by its own. A search of documents
+/// may be made by somebody else's server, and no document speaks of a subject: it stays as it is.
 #[must_use]
 pub fn meant(calls: &[ToolCall], hidden: &Hidden) -> Vec<ToolCall> {
     calls
         .iter()
-        .map(|call| ToolCall {
-            arguments: hidden.restore_json(&call.arguments),
-            ..call.clone()
+        .map(|call| match call.name.as_str() {
+            SearchProtocol::NAME => call.clone(),
+            _ => ToolCall {
+                arguments: hidden.restore_json(&call.arguments),
+                ..call.clone()
+            },
         })
         .collect()
 }

@@ -19,7 +19,7 @@ pub use prompt::{Opening, correction, render};
 pub use verdict::{Judgement, judge, judge_with};
 
 /// Which prompts and checks these are; kept with every call.
-pub const PROMPT_VERSION: &str = "soft-3";
+pub const PROMPT_VERSION: &str = "soft-4";
 /// Most answers asked for before the judgement is left to a person, the first included.
 pub const TRIES: usize = 3;
 /// Most turns of one judgement in which tools are called; after them it has to answer.

@@ -298,15 +298,20 @@ pub struct Row {
 }
 
 pub async fn row(db: &TestDb, id: i64) -> Row {
-    sqlx::query_as(
-        "SELECT state, attempt, crashes, suspect, last_error, lease_token, worker,
-                EXTRACT(EPOCH FROM run_at - clock_timestamp())::float8 AS due_in
-         FROM iit_jobs WHERE id = $1",
-    )
-    .bind(id)
-    .fetch_one(&db.pool)
-    .await
-    .unwrap()
+    let asked = || {
+        sqlx::query_as(
+            "SELECT state, attempt, crashes, suspect, last_error, lease_token, worker,
+                    EXTRACT(EPOCH FROM run_at - clock_timestamp())::float8 AS due_in
+             FROM iit_jobs WHERE id = $1",
+        )
+        .bind(id)
+        .fetch_one(&db.pool)
+    };
+    match asked().await {
+        // A connection of before the server's crash: the pool drops it, and has another.
+        Err(sqlx::Error::Io(_)) => asked().await.unwrap(),
+        asked => asked.unwrap(),
+    }
 }
 
 /// Waits until a job's row is in that state.

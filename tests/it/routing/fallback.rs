@@ -8,9 +8,12 @@ use crate::support::fake_llm::{Answer, FakeLlm, Hold};
 use crate::support::postgres::TestDb;
 
 async fn reason(app: &TestApp) -> String {
-    app.text("SELECT note FROM iit_task_step ORDER BY committed_at DESC LIMIT 1")
-        .await
-        .unwrap_or_default()
+    app.text(
+        "SELECT s.note FROM iit_task_step s JOIN iit_task_run r ON r.id = s.run_id
+         WHERE r.kind = 'intent' ORDER BY s.committed_at DESC LIMIT 1",
+    )
+    .await
+    .unwrap_or_default()
 }
 
 #[tokio::test]
