@@ -128,6 +128,10 @@ impl Trouble {
     }
 }
 
+/// Settlements that must have come too late for their lease: without one the fence was not tried.
+const LATE: usize = 2;
+/// Freezes after which that is given up.
+const MOST_FREEZES: usize = 80;
 /// Where a freeze catches a process, and whether what it was sending comes through only after it thaws.
 const FREEZES: [(Moment, bool); 8] = [
     (Moment::Before(Statement::OpenSettlement), true),
@@ -230,7 +234,13 @@ impl Faults {
             let done = (round > self.size.rounds
                 || (round == self.size.rounds && kills.is_empty()))
                 && (rounds_of_troubles > 1 || troubles.is_empty());
-            self.flow.enough.fetch_or(done, Ordering::Relaxed);
+            let late = self.history.wire().fenced_off >= LATE || freezes >= MOST_FREEZES;
+            if done && !late {
+                // Thawed, it may find its lease gone before it gets to the fence: then the next one.
+                troubles.push(Trouble::Freeze);
+                freezes = freezes.next_multiple_of(FREEZES.len());
+            }
+            self.flow.enough.fetch_or(done && late, Ordering::Relaxed);
         }
         self.traps.disarm();
         while let Some(ended) = lasting.join_next().await {

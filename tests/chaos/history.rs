@@ -32,7 +32,7 @@ pub struct Wire {
     pub calls: HashMap<i64, StepKey>,
     /// When the first answer to a step was known to be committed.
     pub answered: HashMap<StepKey, u64>,
-    /// Settlements that were committed although their fence found the lease gone.
+    /// Settlements that went on although their fence found the lease gone.
     pub unfenced: Vec<String>,
     /// Transactions begun where one was left open.
     pub left_open: Vec<String>,

@@ -96,7 +96,7 @@ pub async fn judge(pool: &PgPool, study: &Study, seen: &Seen) -> Result<Vec<Chec
         never_again_after_an_answer(seen),
         tables.journaled(seen),
         Check::of(
-            "no settlement is committed without its lease",
+            "no settlement goes on without its lease",
             seen.wire.unfenced.clone(),
         ),
         Check::of(

@@ -190,9 +190,11 @@ impl Line {
         group.is_some_and(|group| group.iter().any(|one| self.0.traps.waits_at(one.after)))
     }
 
+    /// A settlement whose fence found no row has nothing left to do but to roll back: what it still writes may
+    /// find its run moved on, and then again it may not.
     fn sent(&self, statement: Statement, open: Open) {
-        if statement == Statement::Commit && open.fence_missed {
-            let what = format!("process {} committed it", self.0.slot);
+        if open.fence_missed && matches!(statement, Statement::Commit | Statement::Advance) {
+            let what = format!("process {} sent {statement:?}", self.0.slot);
             self.0.history.note(format!(
                 "a settlement without its lease: {what} though its fence found no row"
             ));

@@ -14,6 +14,8 @@ pub enum Statement {
     OpenSettlement,
     /// Its first statement: the job's row, if the lease still holds.
     Fence,
+    /// Moves a run on by one step.
+    Advance,
     /// Stores an inbound message.
     Receive,
     /// Notes that a part of a message was accepted.
@@ -45,6 +47,9 @@ impl Statement {
         }
         if begins("UPDATE iit_jobs SET state") && holds("WHERE id = $1 AND lease_token = $2") {
             return Some(Self::Fence);
+        }
+        if begins("UPDATE iit_task_run SET step_no") {
+            return Some(Self::Advance);
         }
         if begins("INSERT INTO iit_inbox") {
             return Some(Self::Receive);

@@ -78,6 +78,7 @@ fn each_statement_the_chaos_strikes_at_stands_in_the_sources() {
         Statement::Ask,
         Statement::Answer,
         Statement::Fence,
+        Statement::Advance,
         Statement::Receive,
         Statement::NoteSent,
     ] {
