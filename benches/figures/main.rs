@@ -21,6 +21,7 @@ mod machine;
 mod peers;
 mod place;
 mod program;
+mod question;
 mod queue_side;
 mod reply;
 mod report;
@@ -81,6 +82,7 @@ enum Name {
     Start,
     Reply,
     Intent,
+    Question,
     Batch,
     Drain,
     Steps,
@@ -151,6 +153,7 @@ async fn measure(name: Name, bench: &Bench) -> Result<(Vec<Figure>, Option<Compa
         Name::Start => start::measure(bench).await?,
         Name::Reply => reply::measure(bench).await?,
         Name::Intent => intent::measure(bench).await?,
+        Name::Question => question::measure(bench).await?,
         Name::Batch => batch::measure(bench).await?,
         Name::Drain => drain::measure(bench).await?,
         Name::Steps => steps::measure(bench).await?,

@@ -156,3 +156,28 @@ fn what_only_stands_free_once_its_neighbour_is_hidden_is_hidden_as_well() {
     assert_eq!(redactor.left_in(&shown, &hidden), None, "{shown}");
     assert_eq!(hidden.restore(&shown), text);
 }
+
+#[test]
+fn a_call_that_a_model_writes_as_text_names_nobody_and_the_next_request_leaves() {
+    for name in ["search_records", "aggregate"] {
+        let mut asked = request(vec![
+            Message::text(Role::User, "最近入组的女性平均年龄是多少"),
+            Message::text(
+                Role::Assistant,
+                format!("```json\n{{\"name\": \"{name}\", \"arguments\": {{}}}}\n```"),
+            ),
+            Message::text(Role::User, "请用工具调用，不要写成文字"),
+        ]);
+        asked.tools = vec![ToolSpec {
+            name: name.to_owned(),
+            description: "查询".to_owned(),
+            parameters: json!({ "type": "object" }),
+        }];
+        let sealed = seal(&asked, body, &knows("蔺相如"), &mut Hidden::default());
+        assert_eq!(
+            sealed.map(|sealed| sealed == asked).ok(),
+            Some(true),
+            "{name}"
+        );
+    }
+}
