@@ -14,9 +14,9 @@ use super::{
         ask::{Asked, Question, ask},
         judgements::{self, Brief, THREAD},
         services::Services,
-        steps::LLM_QUEUE,
+        steps::{self, LLM_QUEUE},
         study::Study,
-        tool_calls,
+        tool_calls, transcript,
     },
 };
 use crate::{
@@ -98,7 +98,7 @@ impl Handle for JudgeStep {
     async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let started_at = services.clock.now();
         let Some(at_hand) = self.load(services).await? else {
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         };
         let done = judge(services, lease, &at_hand).await?;
         let mut settlement = lease
@@ -109,7 +109,7 @@ impl Handle for JudgeStep {
             .await?;
         if !written {
             drop(settlement);
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         }
         Ok(settlement.commit().await?)
     }
@@ -151,10 +151,7 @@ impl JudgeStep {
         }
         let brief = brief_of(store::brief(&mut conn, run.id).await?)?;
         let study = Study::load(services, &mut conn, &run.project).await?;
-        let mut said = Vec::new();
-        for row in trace::thread(&mut conn, run.id, THREAD).await? {
-            said.extend(Said::read(&row.kind, &row.content).map_err(JobError::dead)?);
-        }
+        let said = transcript::read(&mut conn, run.id, THREAD).await?;
         let data = said.iter().find_map(|one| match one {
             Said::Data(json) => serde_json::from_str(json).ok(),
             _ => None,
@@ -368,11 +365,4 @@ fn brief_of(stored: Option<serde_json::Value>) -> Result<Brief, JobError> {
     let stored = stored.unwrap_or(serde_json::Value::Null);
     serde_json::from_value(stored)
         .map_err(|_| JobError::dead(anyhow!("what this judgement is about can't be read")))
-}
-
-/// Somebody committed this step before: nothing to do, nothing to write.
-async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
-    Ok(lease
-        .settle_only(&services.pool, &services.wake, &Outcome::Done)
-        .await?)
 }

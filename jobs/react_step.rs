@@ -13,12 +13,13 @@ use super::{
     Handle,
     common::{
         ask::{Asked, ask},
-        judgements,
+        consent, judgements, parts,
         questions::{self, THREAD},
         services::Services,
-        steps::LLM_QUEUE,
+        steps::{self, LLM_QUEUE},
         study::Study,
         tool_calls::{self, outcomes},
+        transcript::{self, entry},
     },
 };
 use crate::{
@@ -131,7 +132,7 @@ impl Handle for ReactStep {
     async fn run(self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let started_at = services.clock.now();
         let Some(at_hand) = self.load(services).await? else {
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         };
         let turn = turn(services, lease, &at_hand).await?;
         let mut settlement = lease
@@ -142,7 +143,7 @@ impl Handle for ReactStep {
             .await?;
         if !written {
             drop(settlement);
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         }
         Ok(settlement.commit().await?)
     }
@@ -181,10 +182,7 @@ impl ReactStep {
             return Ok(None);
         }
         let study = Study::load(services, &mut conn, &run.project).await?;
-        let mut said = Vec::new();
-        for row in trace::thread(&mut conn, run.id, THREAD).await? {
-            said.extend(Said::read(&row.kind, &row.content).map_err(JobError::dead)?);
-        }
+        let said = transcript::read(&mut conn, run.id, THREAD).await?;
         if thread::question(&said).is_none() {
             return Err(JobError::dead(anyhow!("the transcript holds no question")));
         }
@@ -270,7 +268,7 @@ impl ReactStep {
             }
             Came::Change => {
                 let asked = thread::question(&said).map_or("", |question| &question.text);
-                chips = questions::change_chips(asked);
+                chips = parts::chips_of(&consent::wants_change(asked));
                 let seen = thread::results(&said).any(|given| given.ok);
                 texts::change(router::texts::write_goes_through_sop(), seen)
             }
@@ -455,11 +453,6 @@ async fn model_says(
     }
 }
 
-fn entry(said: &Said) -> Entry {
-    let (kind, content) = said.row();
-    Entry::new(kind, content)
-}
-
 /// The run's state and the step's outcome.
 fn state_of(came: &Came) -> (RunState, &'static str) {
     let ended = |final_state: &str, standing: &str| RunState::Ended {
@@ -490,11 +483,4 @@ fn state_of(came: &Came) -> (RunState, &'static str) {
         Came::Stopped(end) => (ended(end.as_str(), "incomplete"), "gave_up"),
         Came::NoModel(_) => (ended("no_model", "incomplete"), "gave_up"),
     }
-}
-
-/// Somebody committed this step before: nothing to do, nothing to write.
-async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
-    Ok(lease
-        .settle_only(&services.pool, &services.wake, &Outcome::Done)
-        .await?)
 }

@@ -133,7 +133,7 @@ impl Handle for SopStep {
     async fn run(mut self, services: &Services, lease: &Lease) -> Result<Settled, JobError> {
         let started_at = services.clock.now();
         let Some(at_hand) = self.load(services).await? else {
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         };
         let waits = self.review.is_none()
             && matches!(
@@ -181,7 +181,7 @@ impl Handle for SopStep {
             .await?;
         if !written {
             drop(settlement);
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         }
         Ok(settlement.commit().await?)
     }
@@ -484,7 +484,7 @@ impl SopStep {
         };
         let settling = self.settle_undecided(services, lease, at_hand, step, started_at);
         let Some(mut settlement) = settling.await? else {
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         };
         self.note(services, &mut settlement, at_hand, &talk).await?;
         if waits {
@@ -570,7 +570,7 @@ impl SopStep {
         };
         let settling = self.settle_undecided(services, lease, &at_hand, step, started_at);
         let Some(mut settlement) = settling.await? else {
-            return already_done(services, lease).await;
+            return steps::already_done(services, lease).await;
         };
         let found = Found {
             run: run.id,
@@ -616,13 +616,6 @@ fn take_judgement(
     done.talk = judged.talk;
     done.data_version = judged.data_version;
     Ok(Came::Done(Box::new(done)))
-}
-
-/// Somebody committed this step before: nothing to do, nothing to write.
-async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
-    Ok(lease
-        .settle_only(&services.pool, &services.wake, &Outcome::Done)
-        .await?)
 }
 
 /// The run does not run any more: its batch counts it, and answers when it was the last.

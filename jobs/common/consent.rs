@@ -50,10 +50,7 @@ pub fn change(
     skills: &[StoredSkill],
 ) -> (Part, Option<Clarification>) {
     if intent.consent != Consent::Given {
-        let question = yes_or_no(
-            texts::write_goes_through_sop().to_owned(),
-            router::confirmed_change(&intent.text),
-        );
+        let question = wants_change(&intent.text);
         let part = Part::Say {
             text: question.question.clone(),
             chips: super::parts::chips_of(&question),
@@ -70,6 +67,15 @@ pub fn change(
         ),
     };
     (part, None)
+}
+
+/// The question whether to start the change a person wishes for.
+#[must_use]
+pub fn wants_change(wish: &str) -> Clarification {
+    yes_or_no(
+        texts::write_goes_through_sop().to_owned(),
+        router::confirmed_change(wish),
+    )
 }
 
 fn yes_or_no(question: String, yes: String) -> Clarification {

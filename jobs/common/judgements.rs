@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::steps::LLM_QUEUE;
+use super::{steps::LLM_QUEUE, transcript::entry};
 use crate::{
     adapters::llm::ToolCall,
     engines::react::{Given, Said},
@@ -127,11 +127,4 @@ pub async fn answer(
     };
     settlement.enqueue(next.priority(priority)).await?;
     Ok(())
-}
-
-/// A row as it is stored.
-#[must_use]
-pub fn entry(said: &Said) -> Entry {
-    let (kind, content) = said.row();
-    Entry::new(kind, content)
 }

@@ -16,6 +16,7 @@
 //! | [`soft_step`] | the judgement of a soft rule |
 //! | [`questions`] | a question reasoned about: begun by a message, ended with a part of its reply |
 //! | [`tool_calls`] | the tool calls of one turn |
+//! | [`transcript`] | a thread's rows, and what was said in it |
 //! | [`judgements`] | tool calls that a judgement answers, in a run of its own |
 //! | [`tool_step`] | a node that is one tool call |
 //! | [`steps`] | what a step came to, written with the ledger in one settlement |
@@ -62,6 +63,7 @@ pub mod study;
 pub mod tokens;
 pub mod tool_calls;
 pub mod tool_step;
+pub mod transcript;
 pub mod understand;
 pub mod understood;
 pub mod until_noted;

@@ -222,7 +222,9 @@ fn ask(clarification: &Clarification) -> Part {
     }
 }
 
-pub(super) fn chips_of(clarification: &Clarification) -> Vec<Chip> {
+/// The choices of a question as suggestions.
+#[must_use]
+pub fn chips_of(clarification: &Clarification) -> Vec<Chip> {
     clarification
         .choices
         .iter()

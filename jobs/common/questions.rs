@@ -1,6 +1,6 @@
 //! Questions a run answers: begun with the message that asks, ended with the part of the reply it fills in.
 
-use super::{notice, reply, services::Services, study::Study};
+use super::{notice, reply, services::Services, study::Study, transcript};
 use crate::{
     engines::{
         react::{Question, prompt, thread::Turn},
@@ -71,10 +71,7 @@ pub async fn begin(
     let history = before(settlement, study.id(), message).await?;
     let said: Vec<Entry> = prompt::opening(system, history, question)
         .iter()
-        .map(|said| {
-            let (kind, content) = said.row();
-            Entry::new(kind, content)
-        })
+        .map(transcript::entry)
         .collect();
     chat_runs::begin(settlement.conn(), &run).await?;
     trace::append(settlement.conn(), run.id, 0, THREAD, &said).await?;
@@ -207,18 +204,4 @@ pub async fn hand_over(
         run.id
     );
     notice::tell(services, settlement, &study.project.file, &[], &text).await
-}
-
-/// The yes that starts the change a person asked for, and the no. The yes is a message of its own that says
-/// everything again.
-#[must_use]
-pub fn change_chips(wish: &str) -> Vec<Chip> {
-    let chip = |label: &str, text: String| Chip {
-        label: label.to_owned(),
-        text,
-    };
-    vec![
-        chip("确认启动", format!("确认启动修改：{wish}")),
-        chip(router::texts::CANCEL, router::texts::CANCEL.to_owned()),
-    ]
 }

@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 use super::{
     ask::{Asked, Question, ask},
-    judgements::entry,
     services::Services,
     study::{Study, edc_error},
     tool_calls,
+    transcript::{self, entry},
 };
 use crate::engines::redaction::Hidden;
 use crate::{
@@ -21,10 +21,7 @@ use crate::{
         sop::{CompiledSkill, Found, NO_MODEL, NodeResult, Walk},
     },
     queue::{JobError, Lease},
-    store::{
-        runs::Run,
-        trace::{self, Entry},
-    },
+    store::{runs::Run, trace::Entry},
     tools::{Judgement, Proposal, registry::Caller},
     types::{
         finding::{FieldValue, Finding, FindingOutcome, Severity},
@@ -308,11 +305,7 @@ pub async fn read_thread(
     thread: &str,
 ) -> Result<Vec<Said>, JobError> {
     let mut conn = services.pool.acquire().await?;
-    let mut said = Vec::new();
-    for row in trace::thread(&mut conn, run.id, thread).await? {
-        said.extend(Said::read(&row.kind, &row.content).map_err(JobError::dead)?);
-    }
-    Ok(said)
+    transcript::read(&mut conn, run.id, thread).await
 }
 
 fn not_run(why: &str) -> String {

@@ -4,9 +4,10 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use super::services::Services;
 use crate::{
     engines::sop::{CompiledSkill, NodeOutcome, Standing, Walk},
-    queue::Lease,
+    queue::{JobError, Lease, Outcome, Settled},
     skills::Work,
     store::{
         ledger::{self, Decided, Found, Scope},
@@ -148,4 +149,14 @@ pub async fn write(
     ledger::record(&mut *conn, project, &found).await?;
     ledger::propose_close(conn, project, &decided, &current).await?;
     Ok(found.len())
+}
+
+/// Somebody committed this step before: nothing to do, nothing to write.
+///
+/// # Errors
+/// The lease is lost, or the database failed.
+pub async fn already_done(services: &Services, lease: &Lease) -> Result<Settled, JobError> {
+    Ok(lease
+        .settle_only(&services.pool, &services.wake, &Outcome::Done)
+        .await?)
 }

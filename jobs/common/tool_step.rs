@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{
-    judgements::entry,
     services::Services,
     soft_step::{self, Judged, Talk, Turn},
     study::Study,
     tool_calls,
+    transcript::entry,
 };
 use crate::{
     adapters::llm::ToolCall,
